@@ -29,6 +29,7 @@ def execute_batch(
 
     Returns the reports, and the ids of the messages to deliver again.
     """
+    executor.turns.begin_batch()
     deliveries = deliveries_of(messages, executor.clock.now())
     learn_handed_over(executor, deliveries)
     tasks = _execute(executor, deliveries, redelivery)

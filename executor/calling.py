@@ -7,11 +7,15 @@ each event would be woken for its answer, which takes a third of an execution's 
 from __future__ import annotations
 
 import select
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import dataclass
+from functools import cached_property, partial
 from socket import socket
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from common import telemetry
 from common.clock import Clock
@@ -24,16 +28,82 @@ from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.storage import outgoing
 from common.storage.outgoing import Steps
+from common.storage.table import Table
 from common.timing.instants import rfc3339
 from executor.stages import Admitted, Called, Claimed
 from executor.targets.events import Event
 
 if TYPE_CHECKING:
-    from executor.secrets import JobSecrets
+    from common.jobs.calendars import RememberedCalendars
+    from executor.secrets import JobSecrets, Redaction
+
+# Of a whole processor, for what a tenant's calls of one batch take to prepare; at 512 MB the function has 0.29 of one.
+TURN_S: Final = 0.25
+# A claim's lease has a margin of five seconds for the time up to the call.
+TURN_WAIT_S: Final = 2.0
+_NO_TURN: Final = Outcome(
+    ok=False,
+    throttled=True,
+    error_type="NoTurn",
+    error=f"its tenant's executions of one batch took {TURN_S:g} s of processor to prepare; this one goes on by itself",
+)
 
 Waiting = TypeVar("Waiting")
 # The text of a job's payload. Raises if it cannot be read.
 PayloadReader = Callable[[Job], str]
+
+
+class Turn:
+    """What a tenant has in one batch: its calendars, each read once, and the processor time that it used."""
+
+    def __init__(self, jobs: Table) -> None:
+        self.lock = threading.Lock()
+        self.used_s = 0.0
+        self._jobs = jobs
+
+    @cached_property
+    def calendars(self) -> RememberedCalendars:
+        """The tenant's calendars. Most jobs name none."""
+        from common.jobs.calendars import Calendars, RememberedCalendars
+
+        return RememberedCalendars(Calendars(self._jobs))
+
+    @cached_property
+    def redaction(self) -> Redaction:
+        """Knows the secrets of the tenant's calls. Most jobs name none."""
+        from executor.secrets import Redaction
+
+        return Redaction({})
+
+
+class Turns:
+    """The turns of the tenants of a batch, in which they prepare calls: calendars, patched payloads, secrets.
+
+    One thread at a time prepares for a tenant, so its neighbours share the processor with one thread of it, however
+    many of its executions are under way. What exceeds the tenant's processor time goes on later.
+    """
+
+    def __init__(self, jobs: Table) -> None:
+        self._jobs = jobs
+        self._of: dict[str, Turn] = {}
+
+    def begin_batch(self) -> None:
+        """Forget what the tenants of the last batch read and used."""
+        self._of = {}
+
+    @contextmanager
+    def of(self, tenant: str) -> Iterator[Turn | None]:
+        """The tenant's turn. None: it has used its processor time, or has none within TURN_WAIT_S."""
+        turn = self._of.setdefault(tenant, Turn(self._jobs))
+        if not turn.lock.acquire(timeout=TURN_WAIT_S):
+            yield None
+            return
+        began_s = time.thread_time()
+        try:
+            yield turn if turn.used_s < TURN_S else None
+        finally:
+            turn.used_s += time.thread_time() - began_s
+            turn.lock.release()
 
 
 class Sending:
@@ -46,11 +116,12 @@ class Sending:
         formats: PayloadFormats,
         payload_of: PayloadReader,
         secrets: JobSecrets,
+        turns: Turns,
     ) -> None:
         self.claimed = claimed
         # The socket of the answer that the next step reads. None: the next step may take long.
         self.waits_for: socket | None = None
-        self._steps = _call(claimed, clock, formats, payload_of, secrets)
+        self._steps = _call(claimed, clock, formats, payload_of, secrets, turns)
         # The context notes when this call's request went out.
         self._context = copy_context()
 
@@ -103,13 +174,19 @@ def _call(
     formats: PayloadFormats,
     payload_of: PayloadReader,
     secrets: JobSecrets,
+    turns: Turns,
 ) -> Steps[Called]:
     began_at = clock.now()
-    payload = _payload(claimed.attempt, payload_of)
-    if isinstance(payload, Outcome):
-        return Called(claimed, payload, began_at)
+    prepare = partial(_prepared, claimed.attempt, formats, payload_of, secrets)
+    if claimed.attempt.takes_a_turn:
+        with turns.of(claimed.attempt.job.tenant) as turn:
+            prepared = prepare(turn) if turn else _NO_TURN
+    else:
+        prepared = prepare(None)
+    if isinstance(prepared, Outcome):
+        return Called(claimed, prepared, began_at)
     outgoing.reset(may_be_repeated=claimed.attempt.job.spec.on_crash != "fail")
-    outcome = yield from _outcome(claimed.attempt, payload, formats, secrets)
+    outcome = yield from _outcome(claimed.attempt, prepared)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
     claimed.delay.learn(called_at - claimed.claimed_at)
@@ -126,32 +203,61 @@ def _payload(attempt: Admitted, payload_of: PayloadReader) -> str | Outcome:
         return Outcome(ok=False, throttled=True, error_type="PayloadNotRead", error=words)
 
 
-def _outcome(attempt: Admitted, payload: str, formats: PayloadFormats, secrets: JobSecrets) -> Steps[Outcome]:
-    """Call the job's target once. Every error becomes an outcome; nothing is raised, and no secret is shown."""
-    kind, job, execution = attempt.kind, attempt.job, attempt.claim.execution
-    target, redacted = job.spec.target, _as_it_is
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """All that a call needs, and what takes its secrets out of the outcome."""
+
+    target: Mapping[str, Any]
+    event: Event
+    redacted: Callable[[Outcome], Outcome]
+
+
+def _prepared(
+    attempt: Admitted,
+    formats: PayloadFormats,
+    payload_of: PayloadReader,
+    secrets: JobSecrets,
+    turn: Turn | None,
+) -> _Prepared | Outcome:
+    """What to call and to send, or why there is no call. Nothing is raised."""
+    payload, job = _payload(attempt, payload_of), attempt.job
+    if isinstance(payload, Outcome):
+        return payload
     try:
-        sent = event(job, payload, execution, attempt.claim, formats)
-        if job.secrets:
-            filled = secrets.filled(job, sent)
-            if isinstance(filled, Outcome):
-                return filled
-            target, sent, redacted = filled.target, filled.event, filled.redacted
-        if kind.in_steps:
-            return redacted((yield from kind.in_steps(target, sent, attempt.timeout_s)))
-        return redacted(kind.call(target, sent, attempt.timeout_s))
+        sent = event(job, payload, attempt.claim.execution, attempt.claim, formats)
+        if not job.secrets or turn is None:
+            return _Prepared(job.spec.target, sent, _as_it_is)
+        filled = secrets.filled(job, sent, turn.redaction)
+        return (
+            filled if isinstance(filled, Outcome) else _Prepared(filled.target, filled.event, filled.redacted)
+        )
     except PayloadTooLarge as error:  # by its secrets
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
-        failed = redacted(Outcome(ok=False, error_type=type(error).__name__, error=shown(str(error))))
-        telemetry.logger().warning(
-            "unforeseen error of a call",
-            kind=job.spec.target["kind"],
-            type=failed.error_type,
-            error=failed.error,
-            **execution.log_fields,
-        )
-        return failed
+        return _unforeseen(attempt, error, _as_it_is)
+
+
+def _outcome(attempt: Admitted, prepared: _Prepared) -> Steps[Outcome]:
+    """Call the job's target once. Every error becomes an outcome; nothing is raised, and no secret is shown."""
+    kind, redacted = attempt.kind, prepared.redacted
+    try:
+        if kind.in_steps:
+            return redacted((yield from kind.in_steps(prepared.target, prepared.event, attempt.timeout_s)))
+        return redacted(kind.call(prepared.target, prepared.event, attempt.timeout_s))
+    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
+        return _unforeseen(attempt, error, redacted)
+
+
+def _unforeseen(attempt: Admitted, error: Exception, redacted: Callable[[Outcome], Outcome]) -> Outcome:
+    failed = redacted(Outcome(ok=False, error_type=type(error).__name__, error=shown(str(error))))
+    telemetry.logger().warning(
+        "unforeseen error of a call",
+        kind=attempt.job.spec.target["kind"],
+        type=failed.error_type,
+        error=failed.error,
+        **attempt.claim.execution.log_fields,
+    )
+    return failed
 
 
 def _as_it_is(outcome: Outcome) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from common.storage.wire import DAMAGE
 from executor.admission import Skip
 
 if TYPE_CHECKING:
+    from common.jobs.calendars import RememberedCalendars
     from common.jobs.large_texts import LargeTexts
 
 # Of the memory of 512 MB.
@@ -65,7 +67,9 @@ class DueJobs:
                 jobs[job.tenant, job.job_id] = job
         return jobs
 
-    def as_planned_now(self, execution: Execution, job: Job) -> Execution | Skip:
+    def as_planned_now(
+        self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
+    ) -> Execution | Skip:
         """The execution as the present schedule has it; the same if this schedule planned it, which costs nothing."""
         if execution.trigger != SCHEDULE or execution.schedule_revision == job.schedule_revision:
             return execution
@@ -73,13 +77,15 @@ class DueJobs:
         from common.jobs.fates import End, as_planned_now
 
         try:
-            excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
+            excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
         except MissingCalendar as missing:
             return Skip(states.INVALID, str(missing))
         planned = as_planned_now(execution, job, excluded)
         return Skip(*planned) if isinstance(planned, End) else planned
 
-    def excluded(self, execution: Execution, job: Job) -> Skip | None:
+    def excluded(
+        self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
+    ) -> Skip | None:
         """Why the calendars that the job names exclude the execution's date. None if they do not.
 
         The date is checked again when the execution is due: a date stored a minute ago stops executions that were
@@ -94,7 +100,7 @@ class DueJobs:
 
         at = execution.fire_at
         try:
-            excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
+            excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
         except MissingCalendar as missing:
             return Skip(states.INVALID, str(missing))
         for part, days in of_parts(job.schedule, excluded):
@@ -104,7 +110,9 @@ class DueJobs:
                 return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names{or_outside}")
         return None
 
-    def as_scheduled(self, execution: Execution, job: Job) -> Job:
+    def as_scheduled(
+        self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
+    ) -> Job:
         """The job with that one of its schedules that fired: the first in order, by the calendars of now.
 
         No schedule fired what a person starts. Nor does one if it has changed since: then no patch applies.
@@ -120,11 +128,13 @@ class DueJobs:
         excluded: Excluded = NO_DAYS
         if job.schedule.named_calendars:
             with suppress(MissingCalendar):
-                excluded = Calendars(self.jobs).excluded(job.tenant, job.schedule)
+                excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
         place = first_firing(job.schedule, execution.fire_at, excluded=excluded)
         return job if place is None else replace(job, spec=replace(job.spec, schedule=schedules[place]))
 
-    def overridden(self, execution: Execution, job: Job) -> Job | Skip:
+    def overridden(
+        self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
+    ) -> Job | Skip:
         """The job with what a person requested for this run: a payload of its own, or that its backfill ends.
 
         Scheduled runs cost no read.
@@ -142,7 +152,7 @@ class DueJobs:
             item = self.jobs.get(keys.backfill(tenant, job_id, trigger_id.removeprefix(BACKFILL_PREFIX)))
             if item and item.get("cancelled_at"):
                 return Skip(states.CANCELLED, "its backfill was cancelled")
-        return self.as_scheduled(execution, job)
+        return self.as_scheduled(execution, job, calendars)
 
 
 class Payloads:
@@ -162,7 +172,9 @@ class Payloads:
             return text
         from common.jobs.payload_patch import patched_text  # few jobs have a patch
 
-        return patched_text(text, patch)
+        # One for all executions of its fire times: of a large payload it takes tens of milliseconds.
+        key = (job.tenant, job.job_id, job.payload.sha256, json.dumps(patch))
+        return self._kept.get(key, job.tenant, lambda: patched_text(text, patch))
 
     def _stored(self, job: Job) -> str:
         payload = job.payload

@@ -28,7 +28,7 @@ from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late
-from executor.calling import PayloadReader, Sending
+from executor.calling import PayloadReader, Sending, Turns
 from executor.conflict import Conflict, TakeOver, decide
 from executor.due_jobs import DueJobs, Payloads
 from executor.permits import Permits
@@ -48,6 +48,7 @@ from executor.targets import Kind
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 
 if TYPE_CHECKING:
+    from common.jobs.calendars import RememberedCalendars
     from executor.durable import DurableExecutions
     from executor.failure_streak import FailureStreak
     from executor.secrets import JobSecrets
@@ -80,6 +81,7 @@ class Executor:
     payload_formats: PayloadFormats
     payload_of: PayloadReader
     secrets: JobSecrets
+    turns: Turns
     # Where targets reach the API.
     api_url: str = ""
     stage: str = ""
@@ -133,6 +135,7 @@ class Executor:
             payload_formats=PAYLOAD_FORMATS,
             payload_of=payloads.of,
             secrets=on_first_use(lambda: _secrets(deployment)),
+            turns=Turns(jobs),
             api_url=deployment.settings.api_url,
             stage=deployment.settings.stage,
         )
@@ -179,7 +182,7 @@ class Executor:
 
     def sending(self, claimed: Claimed) -> Sending:
         """The call of a claimed attempt, before its first step."""
-        return Sending(claimed, self.clock, self.payload_formats, self.payload_of, self.secrets)
+        return Sending(claimed, self.clock, self.payload_formats, self.payload_of, self.secrets, self.turns)
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
@@ -276,16 +279,29 @@ class Executor:
         wait = put_off(execution, skip, now) if skip else None
         if job is None or (skip and not wait):
             return execution, skip or Skip("deleted", "")
-        planned = execution if wait else self.due_jobs.as_planned_now(execution, job)
+        if not (job.schedule.named_calendars or "schedules" in job.spec.schedule):
+            return self._planned(execution, job, wait, now)
+        with self.turns.of(job.tenant) as turn:
+            return self._planned(execution, job, wait, now, turn.calendars if turn else None)
+
+    def _planned(
+        self,
+        execution: Execution,
+        job: Job,
+        wait: Wait | None,
+        now: float,
+        calendars: RememberedCalendars | None = None,
+    ) -> tuple[Execution, Job | Skip | Wait]:
+        planned = execution if wait else self.due_jobs.as_planned_now(execution, job, calendars)
         if isinstance(planned, Skip):
-            return execution, self.due_jobs.excluded(execution, job) or planned
+            return execution, self.due_jobs.excluded(execution, job, calendars) or planned
         if planned.due_at > now:
             return planned, job
         return planned, (
             too_late(planned, job, now)
             or wait
-            or self.due_jobs.excluded(planned, job)
-            or self.due_jobs.overridden(planned, job)
+            or self.due_jobs.excluded(planned, job, calendars)
+            or self.due_jobs.overridden(planned, job, calendars)
         )
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:

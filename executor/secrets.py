@@ -9,13 +9,13 @@ import base64
 import html
 import json
 import re
+import threading
 from bisect import bisect, bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-from common.cache import FairCache
 from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
@@ -35,8 +35,6 @@ _JAVASCRIPT: Final = "!'()*"
 _EDGE: Final = 4
 # Less than the margin of an attempt's lease. What was read stays known to the next try.
 _READ_WITHIN_S: Final = 4
-# Redactions are kept for values of so many bytes.
-_MOST_VALUES_BYTES: Final = 128 * 1024
 
 
 class _Stopped(Exception):
@@ -49,16 +47,15 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A call with the values of its secrets. `values`: by name."""
+    """A call with the values of its secrets, and what takes them out of its outcome."""
 
     target: Target
     event: Event
-    values: Mapping[str, str]
+    redaction: Redaction
 
     def redacted(self, outcome: Outcome) -> Outcome:
         """The outcome, with references in place of values."""
-        key = tuple(sorted(self.values.items()))
-        redact = _redactions.get(key, str(self.event["minute8"]["tenant"]), lambda: Redaction(self.values))
+        redact = self.redaction
         return replace(
             outcome,
             error_type=redact(outcome.error_type),
@@ -75,8 +72,10 @@ class JobSecrets:
     values: SecretValues | None
     clock: Clock
 
-    def filled(self, job: Job, event: Event) -> Filled | Outcome:
+    def filled(self, job: Job, event: Event, redaction: Redaction) -> Filled | Outcome:
         """The call's target and event with the values of their secrets; an outcome if it has none for one.
+
+        `redaction` knows the values then.
 
         Raises PayloadTooLarge.
         """
@@ -99,7 +98,8 @@ class JobSecrets:
         context = event["minute8"]
         if known and "outcome_token" in context:  # the job may be another one when the outcome comes
             context = {**context, "has_secrets": True}
-        return Filled(target, {**event, "payload": payload, "minute8": context}, known)
+        redaction.add(known)
+        return Filled(target, {**event, "payload": payload, "minute8": context}, redaction)
 
     def _value(self, job: Job, name: str) -> str | None:
         """The value; None: the text is none of the job's references. Raises _Stopped."""
@@ -158,23 +158,32 @@ _VIEWS: Final = tuple(map(re.compile, ("(?!)", _ESCAPES, rf"\\+[nrt]?|\s+|{_ESCA
 class Redaction:
     """Puts references in place of the values in a text, also where they are escaped, encoded, wrapped, or cut off.
 
-    docs/secrets.md says what is found. Made once for the values of a job, and kept: it takes longer than its use.
+    docs/targets.md says what is found. Making the forms of a value takes longer than their use: a tenant's executions
+    of a batch share one. Threads may use it while values are added.
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
-        self.weight = 1 + sum(map(len, values.values()))
-        forms = {
-            (_small(form), name)
-            for name, value in values.items()
-            for form in _forms(value)
-            if len(form) >= SECRET_CHARS
-        }
-        known: set[tuple[str, str]] = set()
-        self._views: list[tuple[re.Pattern[str], _Forms]] = []
-        for left_out in reversed(_VIEWS):
-            seen = {(left_out.sub("", form), name) for form, name in forms}
-            self._views.append((left_out, _Forms(seen - known)))
-            known |= {(form, name) for form, name in seen if len(form) >= SECRET_CHARS}
+        self._known: set[tuple[str, str]] = set()
+        self._views = [(left_out, _Forms()) for left_out in reversed(_VIEWS)]
+        self._adding = threading.Lock()
+        self.add(values)
+
+    def add(self, values: Mapping[str, str]) -> None:
+        """Know these values, too."""
+        with self._adding:
+            new = [value for value in values.items() if value not in self._known]
+            forms = [
+                (_small(form), name)
+                for name, value in new
+                for form in _forms(value)
+                if len(form) >= SECRET_CHARS
+            ]
+            known: set[tuple[str, str]] = set()
+            for left_out, of_view in self._views:
+                seen = {(left_out.sub("", form), name) for form, name in forms}
+                of_view.add(seen - known)
+                known |= {(form, name) for form, name in seen if len(form) >= SECRET_CHARS}
+            self._known.update(new)
 
     def __call__(self, text: str) -> str:
         """The text with `secret://name` wherever it has the value of a secret."""
@@ -182,7 +191,7 @@ class Redaction:
             return ""
         small, spans = _small(text), []
         for left_out, forms in self._views:
-            places = _left(small, left_out)
+            places = _places(small, left_out)
             seen = "".join([small[place] for place in places])
             spans += [(places[start], places[end - 1] + 1, name) for start, end, name in forms.spans(seen)]
         parts, at = [], 0
@@ -193,10 +202,6 @@ class Redaction:
         return "".join([*parts, text[at:]])
 
 
-# Each takes some hundred times the bytes of its values.
-_redactions: Final[FairCache[Redaction]] = FairCache(_MOST_VALUES_BYTES, lambda made: made.weight)
-
-
 def _small(text: str) -> str:
     """The text in small letters, each in its place: a few letters have no single small one."""
     if text.isascii():
@@ -204,7 +209,7 @@ def _small(text: str) -> str:
     return "".join([low if len(low := letter.lower()) == 1 else letter for letter in text])
 
 
-def _left(text: str, left_out: re.Pattern[str]) -> Sequence[int]:
+def _places(text: str, left_out: re.Pattern[str]) -> Sequence[int]:
     """The places of the characters that are not left out."""
     places: list[int] = []
     at = 0
@@ -217,22 +222,29 @@ def _left(text: str, left_out: re.Pattern[str]) -> Sequence[int]:
 class _Forms:
     """Forms of values, in order: of thousands with the same beginning or end, a text is compared with two."""
 
-    def __init__(self, forms: Iterable[tuple[str, str]]) -> None:
+    def __init__(self) -> None:
         self._by_beginning: dict[str, list[tuple[str, str]]] = {}
         # A part of it where the text ends, and the others, read backwards, where it begins.
         self._beginnings: dict[str, str] = {}
         self._backwards: dict[str, list[tuple[str, str]]] = {}
         self._longest = 0
-        # Without what is left out a form can be shorter than a value: then only its edges count.
-        for form, name in sorted(form for form in forms if len(form[0]) >= _EDGE):
+
+    def add(self, forms: Iterable[tuple[str, str]]) -> None:
+        """Know these forms, too. A thread that searches sees each list as it was, or as it becomes."""
+        by_beginning: dict[str, list[tuple[str, str]]] = {}
+        backwards: dict[str, list[tuple[str, str]]] = {}
+        for form, name in forms:
+            # Without what is left out a form can be shorter than a value: then only its edges count.
             if len(form) >= SECRET_CHARS:
-                self._by_beginning.setdefault(form[:SECRET_CHARS], []).append((form, name))
+                by_beginning.setdefault(form[:SECRET_CHARS], []).append((form, name))
             for length in range(_EDGE, min(SECRET_CHARS, len(form) + 1)):
                 self._beginnings.setdefault(form[:length], name)
-            self._backwards.setdefault(form[-_EDGE:], []).append((form[::-1], name))
+            if len(form) >= _EDGE:
+                backwards.setdefault(form[-_EDGE:], []).append((form[::-1], name))
             self._longest = max(self._longest, len(form))
-        for same in self._backwards.values():
-            same.sort()
+        for own, new in ((self._by_beginning, by_beginning), (self._backwards, backwards)):
+            for key, same in new.items():
+                own[key] = sorted([*own.get(key, ()), *same])
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Where the text has a form: also its beginning, anywhere, and parts of it where the text begins and ends."""

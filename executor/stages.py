@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from common.jobs.job import Job
+from common.jobs.spec import PAYLOAD_PATCH
 from common.limits import MAX_HOLD_S
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.packs import lines
@@ -129,6 +130,12 @@ class Admitted:
     is_awaited: bool
 
     @property
+    def takes_a_turn(self) -> bool:
+        """Whether preparing the call can take milliseconds. Most calls take none, and wait for no turn."""
+        job = self.job
+        return job.payload.is_large or bool(job.secrets) or PAYLOAD_PATCH in job.spec.schedule
+
+    @property
     def status(self) -> str:
         """The status of the run while the attempt is made."""
         return RUNNING if self.is_awaited else DISPATCHED
@@ -147,11 +154,10 @@ class Claimed:
     def sends_only(self) -> bool:
         """Whether the call waits for no result, and one thread can make several such calls at once.
 
-        A large payload is read and prepared in its own thread, and so are secrets.
+        What takes a turn of its tenant's is prepared in its own thread.
         """
-        attempt, job = self.attempt, self.attempt.job
-        is_at_hand = not job.payload.is_large and not job.secrets
-        return not attempt.is_awaited and attempt.kind.in_steps is not None and is_at_hand
+        attempt = self.attempt
+        return not attempt.is_awaited and attempt.kind.in_steps is not None and not attempt.takes_a_turn
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,9 +70,9 @@ class Task:
         return self.claimed.attempt if self.claimed else None
 
     @property
-    def is_large(self) -> bool:
-        """Whether the payload takes long to read or prepare. False if that is not known yet."""
-        return self.attempt is not None and self.attempt.job.payload.is_large
+    def takes_a_turn(self) -> bool:
+        """Whether the call takes long to prepare. False if that is not known yet."""
+        return self.attempt is not None and self.attempt.takes_a_turn
 
     @property
     def is_event(self) -> bool:
@@ -141,18 +141,18 @@ def start(
 ) -> list[Task]:
     """Start the executions of one second. One thread sends the events that are ready. Each other task gets a thread.
 
-    Those with a large payload come last: preparing it takes the processor from others.
+    Those that take turns come last: preparing them takes the processor from others.
     """
     answers, unsent = AnswerPoll[Task](), Unsent()
     tasks: list[Task] = []
-    large: list[Task] = []
+    in_turns: list[Task] = []
     pause_until = time.monotonic() + MAX_PAUSE_S
     for portion in executor.prepare(deliveries):
         for delivery, progress in zip(deliveries[len(tasks) :], portion, strict=False):
             task = Task(executor, delivery, progress)
             tasks.append(task)
-            if task.is_large:
-                large.append(task)
+            if task.takes_a_turn:
+                in_turns.append(task)
             elif len(answers) >= MAX_EVENT_THREADS and task.is_ready_event:
                 unsent.append((task, task.future))
             elif task.send(answers):
@@ -162,7 +162,7 @@ def start(
         if len(tasks) < len(deliveries):
             _await_answers(answers, pause_until)
             between_claims()
-    for task in large:
+    for task in in_turns:
         task.wait_for_thread(call_threads())
     if answers or unsent:
         in_a_thread(lambda: _receive(answers, unsent))

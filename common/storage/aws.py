@@ -330,10 +330,10 @@ def session_of_all_services() -> Any:
 
         used: ClassVar[WeakValueDictionary[tuple[Any, ...], Any]] = WeakValueDictionary()
 
-        def load_service_model(self, *which: Any, **more: Any) -> Any:
-            key = (*which, *more.values())
+        def load_service_model(self, *names: Any, **more: Any) -> Any:
+            key = (*names, *more.values())
             if (model := self.used.get(key)) is None:
-                model = self.used[key] = unwrap(Loader.load_service_model)(self, *which, **more)
+                model = self.used[key] = unwrap(Loader.load_service_model)(self, *names, **more)
             return model
 
         def load_data_with_path(self, name: str) -> Any:

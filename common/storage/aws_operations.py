@@ -26,7 +26,7 @@ _READING: Final = (
 )
 _DEEPEST: Final = 64
 # About the four largest models. A larger one is read for each check.
-_MOST_MODEL_BYTES: Final = 40_000_000
+_MODELS_BYTES: Final = 40_000_000
 # AWS's name of a service, and botocore's where that is another one.
 _SERVICES: Final = {
     "costexplorer": "ce",
@@ -145,4 +145,4 @@ def _known_services() -> tuple[str, ...]:
 
 
 # What checks of parameters have read, the last used first.
-_models: Final[FairCache[Any]] = FairCache(_MOST_MODEL_BYTES, model_bytes)
+_models: Final[FairCache[Any]] = FairCache(_MODELS_BYTES, model_bytes)

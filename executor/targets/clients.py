@@ -18,7 +18,7 @@ from executor.targets.events import Event, context
 _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
 # A fifth of the executor's memory: some 350 usual clients, or 40 of services with large models.
-_MOST_BYTES: Final = 96_000_000
+_CLIENTS_BYTES: Final = 96_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def _weight(client: Any) -> int:
     )
 
 
-_clients: FairCache[Any] = FairCache(_MOST_BYTES, _weight)
+_clients: FairCache[Any] = FairCache(_CLIENTS_BYTES, _weight)
 _builds: JointReads[Hashable, Any] = JointReads()
 
 

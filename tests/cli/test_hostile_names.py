@@ -181,14 +181,14 @@ def test_all_that_the_command_prints_goes_through_one_function() -> None:
     ways = re.compile(
         r"typer\.(echo|confirm)\(|\bConsole\(|sys\.stdout\.write|\bprint\((?<!\.print\()|rich\.print"
     )
-    found = {
+    lines = {
         (path.name, line.strip())
         for path in Path(cli.__path__[0]).rglob("*.py")
         for line in path.read_text().splitlines()
         if path.name != "output.py" and ways.search(line)
     }
     assert {
-        name for name, line in found if not re.search(r"key|secret|VERSION|answer_line|visible", line)
+        name for name, line in lines if not re.search(r"key|secret|VERSION|answer_line|visible", line)
     } == set()
 
 

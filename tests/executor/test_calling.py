@@ -17,8 +17,9 @@ from common.limits import MAX_RETRY_AFTER_S
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
+from common.storage.table import Table
 from common.storage.wire import from_wire, to_wire
-from executor.calling import PayloadReader, Sending
+from executor.calling import PayloadReader, Sending, Turns
 from executor.secrets import JobSecrets
 from executor.stages import Admitted, CallDelay, Claimed, Delivery, Message
 from executor.targets import Kind, answers
@@ -54,6 +55,7 @@ def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_p
             PAYLOAD_FORMATS,
             payload_of,
             JobSecrets(None, SystemClock()),
+            Turns(Table(None, "test-jobs")),
         )
         .finish()
         .outcome
