@@ -154,12 +154,9 @@ def _unchanged(client: Client) -> None:
 def _overview_before(client: Client) -> None:
     """The console's: all jobs, the expected runs of a day, what is coming."""
     since = rfc3339(int(time.time()) - DAY_S)
-    for path, query in (
-        ("/v1/jobs", {"limit": 200}),
-        ("/v1/expected", {"limit": 5000, "from_at": since}),
-        ("/v1/density", {}),
-    ):
-        list(client.pages(path, **query))
+    list(client.pages("/v1/jobs", limit=200))
+    list(client.pages("/v1/expected", limit=5000, from_at=since))
+    client.get("/v1/density")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +176,8 @@ _PAGE = {"limit": 50}
 _BEFORE = _all("/v1/jobs", limit=200)
 TENANTS_QUESTIONS: Mapping[str, Question] = {
     "overview": Question(_single("/v1/overview"), 3, None, 0.5, 40, _overview_before),
+    "what is coming": Question(_single("/v1/upcoming"), 3, None, 1.5),
+    "density of a day": Question(_single("/v1/density"), 3, None, 1.5),
     "the newest 50 runs": Question(_newest(), None, 10, 0.3, None, _newest()),
     "the same, failed only": Question(
         _newest(status="failed"), None, 10, 0.3, None, _newest(status="failed")
