@@ -29,6 +29,8 @@ RETENTION_S: Final = 400 * DAY_S
 # The author if no key was used: AWS credentials, or Minute8 itself.
 AWS: Final = "aws"
 ITSELF: Final = "minute8"
+# The action of an entry that cannot be read.
+UNREADABLE: Final = "unreadable"
 _MAX_VALUE: Final = 1_000
 _MAX_WORD: Final = 200
 _MAX_ADDRESS: Final = 45
@@ -189,7 +191,8 @@ class Audit:
         items = list(self._between(tenant, EntryFilter(from_at=max(0, int(since))), "", most + 1))
         if len(items) > most:
             return None
-        return [item["subject"] for item in items if item["action"].partition(".")[0] == kind]
+        entries = map(_entry, items)
+        return [entry.subject for entry in entries if entry.action.partition(".")[0] == kind]
 
     def stored(self, owner: str, since: str, until: str, most: int | None = None) -> Iterator[Item]:
         """The entries with ids in [since, until) as they are stored, the oldest first. A bound may be a `time_id`."""
@@ -272,14 +275,28 @@ def _text(value: Any) -> str:
 
 
 def _entry(item: Item) -> Entry:
-    return Entry(
-        entry_id=item["sk"].removeprefix(keys.AUDIT_PREFIX),
-        at=item["at"],
-        by=item["by"],
-        action=item["action"],
-        subject=item["subject"],
-        before=json.loads(item["before"]),
-        after=json.loads(item["after"]),
-        times=item.get("times", ""),
-        request=item.get("request", {}),
-    )
+    """The entry. One that somebody has damaged keeps its place, with the action UNREADABLE and what is wrong."""
+    entry_id = item["sk"].removeprefix(keys.AUDIT_PREFIX)
+    try:
+        entry = Entry(
+            entry_id=entry_id,
+            at=item["at"],
+            by=item["by"],
+            action=item["action"],
+            subject=item["subject"],
+            before=json.loads(item["before"]),
+            after=json.loads(item["after"]),
+            times=item.get("times", ""),
+            request=item.get("request", {}),
+        )
+        texts = (entry.by, entry.action, entry.subject, entry.times)
+        maps = (entry.before, entry.after, entry.request)
+        are_texts = all(isinstance(text, str) for text in texts)
+        if are_texts and all(isinstance(fields, dict) for fields in maps) and type(entry.at) in (int, float):
+            return entry
+        problem = "an attribute has another type"
+    except (KeyError, TypeError, ValueError) as error:
+        problem = repr(error)[:300]
+    milliseconds = entry_id.partition("-")[0]
+    at = int(milliseconds) / 1_000 if milliseconds.isdecimal() else 0.0
+    return Entry(entry_id, at, "", UNREADABLE, "", {}, {"problem": problem}, "", {})

@@ -160,3 +160,13 @@ def test_a_sample_of_damages_stops_nobody(played: Played) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_a_thousand_damages_stop_nobody(played: Played, seed: int) -> None:
     play(played, RELEASE // 10, seed=100 + seed)
+
+
+@pytest.mark.parametrize("name", ["before", "action", "by", "at"])
+def test_a_damaged_audit_entry_keeps_its_place_and_stops_no_reader(played: Played, name: str) -> None:
+    item = next(damage.item for damage in played.damages() if damage.table == "audit")
+    for kind in ("deleted", "list", "binary"):
+        assert played.play(Damage("audit", item, name, kind, WRONG[kind])) == [], kind
+        entries = played.office.alice_admin("GET", "/v1/audit?limit=200").json["entries"]
+        damaged = [entry["entry_id"] for entry in entries if entry["action"] == "unreadable"]
+        assert damaged == [item["sk"]["S"].removeprefix("AUDIT#")], kind
