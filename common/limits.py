@@ -75,6 +75,11 @@ MAX_EVENT_WAIT_S: Final = 2.0
 # | wait for a thread | {MAX_THREAD_WAIT_S:s} | it goes on as its own message; if it is claimed, its attempt ends as
 #   throttled (`NoThread`) |
 MAX_THREAD_WAIT_S: Final = 5.0
+# | processor time for what a tenant's calls of a batch prepare: large or patched payloads, secrets | {TURN_S} s of a
+#   whole one, one call at a time | the attempt ends as throttled (`NoTurn`) |
+TURN_S: Final = 0.25
+# | memory for the clients of an executor's targets | {CLIENTS_BYTES:MiB} | the tenant with the most builds its again |
+CLIENTS_BYTES: Final = 96 * 1_024 * _KIB
 # | a request that serves the executions of a batch | made once, 1 s | each execution makes its own, in its own
 #   thread, with up to 4 tries |
 

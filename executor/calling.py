@@ -23,6 +23,7 @@ from common.errors import shown
 from common.jobs.job import Job
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
+from common.limits import TURN_S
 from common.planning.execution import Execution, traceparent
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from common.jobs.calendars import RememberedCalendars
     from executor.secrets import JobSecrets, Redaction
 
-# Of a whole processor, for what a tenant's calls of one batch take to prepare; at 512 MB the function has 0.29 of one.
-TURN_S: Final = 0.25
 # A claim's lease has a margin of five seconds for the time up to the call.
 TURN_WAIT_S: Final = 2.0
 _NO_TURN: Final = Outcome(

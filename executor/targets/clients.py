@@ -6,10 +6,10 @@ import hashlib
 import time
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from common.cache import FairCache, JointReads
-from common.limits import MAX_ROLES
+from common.limits import CLIENTS_BYTES, MAX_ROLES
 from common.storage import aws
 from executor.targets.events import Event, context
 
@@ -17,8 +17,6 @@ from executor.targets.events import Event, context
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
-# A fifth of the executor's memory: some 350 usual clients, or 40 of services with large models.
-_CLIENTS_BYTES: Final = 96_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def _weight(client: Any) -> int:
     )
 
 
-_clients: FairCache[Any] = FairCache(_CLIENTS_BYTES, _weight)
+_clients: FairCache[Any] = FairCache(CLIENTS_BYTES, _weight)
 _builds: JointReads[Hashable, Any] = JointReads()
 
 
