@@ -50,7 +50,7 @@ def _words(*words: str) -> Parameter:
     return Parameter(", ".join(words), words.__contains__)
 
 
-def _whole(least: int, most: int, *, is_optional: bool = False) -> Parameter:
+def _integer(least: int, most: int, *, is_optional: bool = False) -> Parameter:
     def is_within(value: str) -> bool:
         return value.isdecimal() and least <= int(value) <= most
 
@@ -76,11 +76,11 @@ def _text(pattern: str = ".+", accepted: str = "a value", *, is_list: bool = Fal
 
 
 _ANY: Final = Parameter("a value")
-_MEMORY: Final = _whole(128, 10_240)
+_MEMORY: Final = _integer(128, 10_240)
 _ON_OR_OFF: Final = _words("true", OFF)
 _BUCKET: Final = _text(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", "the name of a bucket of S3")
 # A new table provides 12,000 and 4,000 anyway; more than 40,000 needs a higher account quota.
-_UNITS: Final = _whole(5, 40_000, is_optional=True)
+_UNITS: Final = _integer(5, 40_000, is_optional=True)
 
 # Each parameter of serverless.yml, which has the defaults; docs/deploying.md explains them.
 PARAMETERS: Final[Mapping[str, Parameter]] = {
@@ -101,24 +101,24 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
     "executorMemoryMb": _MEMORY,
     "apiMemoryMb": _MEMORY,
     "notifierMemoryMb": _MEMORY,
-    "executorTimeoutS": _whole(5, 900),
-    "plannerShareEntries": _whole(1, 1_000_000),
-    "packFrom": _whole(0, 1_000_000),
-    "spreadS": _whole(0, 3_600),
-    "dailyReportHour": _whole(0, 23),
-    "accountConcurrency": _whole(10, 1_000_000),
-    "maxReceiveCount": _whole(1, 1_000),
-    "apiThrottleRate": _whole(1, 10_000),
-    "apiThrottleBurst": _whole(1, 5_000),
-    "apiReservedConcurrency": _whole(1, 10_000, is_optional=True),
-    "executorReservedConcurrency": _whole(1, 10_000, is_optional=True),
-    "maximumConcurrency": _whole(2, 1_000, is_optional=True),
-    "minimumPollers": _whole(2, 200, is_optional=True),
-    "maximumPollers": _whole(2, 2_000, is_optional=True),
+    "executorTimeoutS": _integer(5, 900),
+    "plannerShareEntries": _integer(1, 1_000_000),
+    "packFrom": _integer(0, 1_000_000),
+    "spreadS": _integer(0, 3_600),
+    "dailyReportHour": _integer(0, 23),
+    "accountConcurrency": _integer(10, 1_000_000),
+    "maxReceiveCount": _integer(1, 1_000),
+    "apiThrottleRate": _integer(1, 10_000),
+    "apiThrottleBurst": _integer(1, 5_000),
+    "apiReservedConcurrency": _integer(1, 10_000, is_optional=True),
+    "executorReservedConcurrency": _integer(1, 10_000, is_optional=True),
+    "maximumConcurrency": _integer(2, 1_000, is_optional=True),
+    "minimumPollers": _integer(2, 200, is_optional=True),
+    "maximumPollers": _integer(2, 2_000, is_optional=True),
     "leastUnits": _UNITS,
     "mostUnits": _UNITS,
-    "warmReads": _whole(12_000, 40_000, is_optional=True),
-    "warmWrites": _whole(4_000, 40_000, is_optional=True),
+    "warmReads": _integer(12_000, 40_000, is_optional=True),
+    "warmWrites": _integer(4_000, 40_000, is_optional=True),
     "serviceLatenessS": _share(0.1, 3_600),
     "serviceObjective": _share(0.5, 0.99999),
     "otlpRatio": _share(0, 1),

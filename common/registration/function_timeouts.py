@@ -12,7 +12,7 @@ from typing import Any, Final
 from common import telemetry
 from common.clock import Clock
 
-_KEPT_S: Final = 600
+_KNOWN_FOR_S: Final = 600
 _MAX_KNOWN: Final = 1_000
 
 
@@ -33,7 +33,7 @@ class FunctionTimeouts:
             return 0
         arn, now = str(target.get("arn")), self.clock.now()
         timeout_s, read_at = self._known.get(arn, (0, float("-inf")))
-        if read_at + _KEPT_S < now:
+        if read_at + _KNOWN_FOR_S < now:
             if len(self._known) >= _MAX_KNOWN:
                 self._known.clear()
             timeout_s = self._read(arn)

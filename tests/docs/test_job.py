@@ -13,7 +13,7 @@ from msgspec import NODEFAULT, Struct, structs
 from common.declared import read, schemas
 from common.ids import PACE_KEY_CHARS
 from common.jobs.spec import Retry
-from common.limits import CRON_CHARS, RENDERED_BYTES, URL_CHARS
+from common.limits import CRON_CHARS, MAX_PER_SECOND, RENDERED_BYTES, URL_CHARS
 from common.registration import schedule_definition, schedule_text
 from common.registration.definition import (
     JobDefinition,
@@ -134,7 +134,7 @@ def test_the_limits_that_the_models_do_not_hold() -> None:
     assert f"at most {CRON_CHARS} characters" in limits("Schedule", "cron")
     assert f"1 s to {MAX_DURATION_S // 86_400} days" in limits("Schedule", "every")
     assert f"0 to {schedule_definition.MAX_JITTER_S:,}" in limits("Schedule", "jitter_s")
-    assert limits("Pace", "per_second") == f"1 to {limits.MAX_PER_SECOND:,}"
+    assert limits("Pace", "per_second") == f"1 to {MAX_PER_SECOND:,}"
     assert limits("Pace", "tolerance_s") == f"1 to {limits.MAX_TOLERANCE_S:,}"
     assert limits("Pace", "key").startswith(f"1 to {PACE_KEY_CHARS} of")
     assert f"at most {limits.MAX_EXCLUDED_DATES}" in limits("Exclude", "dates")

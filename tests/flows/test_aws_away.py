@@ -29,9 +29,9 @@ JOBS = {
 
 
 def max_receives() -> int:
-    found = re.search(r"^    maxReceiveCount: (\d+)$", TEMPLATE, re.MULTILINE)
-    assert found
-    return int(found[1])
+    written = re.search(r"^    maxReceiveCount: (\d+)$", TEMPLATE, re.MULTILINE)
+    assert written
+    return int(written[1])
 
 
 def away(name: str) -> None:
