@@ -44,7 +44,9 @@ jobs explain report 2026-11-21T03:15:00Z
 !runs show RUN
 runs watch report --looks 1
 runs summary report
+runs erase RUN --yes
 runs retry RUN
+runs end OTHER --note HOSTILE --yes
 runs cancel NEXT --note HOSTILE
 !overview
 stats
@@ -159,9 +161,11 @@ def play(desk: Desk, script: str, tmp_path: Path, **words: str) -> set[str]:
 def test_no_command_prints_what_a_terminal_obeys(hostile: Desk, tmp_path: Path) -> None:
     failure = hostile("failures", "--groups", "--json").json[0]["fingerprint"]
     failed = hostile("runs", "list", "report", "--status", "failed", "--json").json[0]["execution_id"]
-    waiting = hostile("jobs", "run", "report", "--json").json["execution_id"]
-    key = hostile("keys", "list", "--json").json[-1]["key_id"]
-    played = play(hostile, OF_THE_TENANT, tmp_path, FINGERPRINT=failure, KEY=key, RUN=failed, NEXT=waiting)
+    waiting, other = (hostile("jobs", "run", "report", "--json").json["execution_id"] for _ in range(2))
+    key = next(key["key_id"] for key in hostile("keys", "list", "--json").json if key["name"] == "spare")
+    played = play(
+        hostile, OF_THE_TENANT, tmp_path, FINGERPRINT=failure, KEY=key, RUN=failed, NEXT=waiting, OTHER=other
+    )
     del hostile.environment["MINUTE8_KEY"]
     hostile.environment["MINUTE8_OPERATOR_KEY"] = hostile.office.operator.key or ""
     key = next(

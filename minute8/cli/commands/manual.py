@@ -132,7 +132,7 @@ def end(
     """End a run by force, and free its permits, though its work may go on. For administrators and operators."""
     if not yes and not as_json:
         question = f"End {execution_id}? If its work goes on, the next run runs beside it."
-        typer.confirm(question, abort=True)
+        confirm(question, abort=True)
     if operator:
         with operator_api(ctx) as platform:
             done = platform.end_run_of(execution_id.partition(":")[0], execution_id, note)
