@@ -40,6 +40,8 @@ class Limits:
     payload_formats: PayloadFormats = field(default_factory=dict)
     # The own timeout of the function that a target calls, in seconds; 0: not known.
     function_timeout_s: Callable[[Mapping[str, Any]], int] = lambda target: 0
+    # Whether the target says of its function what the function is. Raises InvalidInput.
+    check_function: Callable[[Mapping[str, Any]], None] = lambda target: None
 
     @classmethod
     def of_executor(
@@ -120,6 +122,7 @@ def parse_definition(
     _check_end(definition)
     if isinstance(target, target_definitions.HttpTarget):
         check_url(target.url, limits)
+    limits.check_function(stored_target)
     return definition
 
 

@@ -82,7 +82,7 @@ class Services(Deployment):
     @part
     def limits(self) -> Limits:
         """What tenants may request."""
-        from common.registration.function_timeouts import FunctionTimeouts
+        from common.registration.functions import Functions
 
         settings = self.settings
         limits = Limits.of_executor(
@@ -92,7 +92,8 @@ class Services(Deployment):
             spread_s=settings.spread_s,
             payload_formats=PAYLOAD_FORMATS,
         )
-        return replace(limits, function_timeout_s=FunctionTimeouts(self.clients.functions, self.clock).of)
+        functions = Functions(self.clients.functions, self.clock)
+        return replace(limits, function_timeout_s=functions.timeout_s, check_function=functions.check)
 
     region = part(lambda s: s.clients.region())
     token_settings = part(lambda s: TokenSettings.of(s.settings))
