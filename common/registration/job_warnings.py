@@ -23,8 +23,8 @@ def job_warnings(job: Job) -> Iterator[str]:
     """Sentences about a job as it is stored. A large payload is not looked at."""
     if job.not_running in (ENDED, NEVER_FIRES):
         yield "It fires never again: no fire time is left."
-    for where, what in _credentials(job):
-        yield f"{where} has {what} in plain text, for all readers of the job: name a secret as {MARK}NAME."
+    for where, credential in _credentials(job):
+        yield f"{where} has {credential} in plain text, for all readers of the job: name a secret as {MARK}NAME."
 
 
 def _credentials(job: Job) -> Iterator[tuple[str, str]]:
@@ -35,4 +35,4 @@ def _credentials(job: Job) -> Iterator[tuple[str, str]]:
         ("The URL", str(job.spec.target.get("url", ""))),
         ("The payload", job.payload.text or ""),
     ):
-        yield from ((where, what) for look, what in _LOOKS if look.search(text))
+        yield from ((where, credential) for look, credential in _LOOKS if look.search(text))

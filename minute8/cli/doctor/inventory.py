@@ -97,6 +97,8 @@ PERMISSIONS: Final[dict[str, dict[str, set[str]]]] = {
         "function:*": {
             *("events:PutEvents", "lambda:InvokeFunction", "sns:Publish", "sqs:SendMessage"),
             *("states:StartExecution", "states:StopExecution", "sts:AssumeRole"),
+            *("lambda:GetDurableExecution", "lambda:ListDurableExecutionsByFunction"),
+            "lambda:StopDurableExecution",
         },
         "function:canary-minute8-<stage>": {"lambda:InvokeFunction"},
     },
