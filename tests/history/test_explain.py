@@ -151,6 +151,8 @@ STATUSES = {
 
 def test_codes_and_statuses_are_documented() -> None:
     assert tuple(STATUSES) == expected.STATUSES
-    text = (Path(__file__).resolve().parents[2] / "docs" / "insight.md").read_text()
-    for name, meaning in {**CODES, **STATUSES}.items():
-        assert f"| `{name}` | {meaning} |" in text
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    for page, meanings in (("why-nothing.md", CODES), ("insight.md", STATUSES)):
+        text = (docs / page).read_text()
+        for name, meaning in meanings.items():
+            assert f"| `{name}` | {meaning} |" in text
