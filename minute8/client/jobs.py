@@ -46,6 +46,7 @@ _ADDED = frozenset(
         "job_id",
         "schedule_resolved",
         "schedule_words",
+        "function_timeout_s",
         "warnings",
         "state",
         "note",

@@ -13,7 +13,7 @@ import { Card, Code, Empty, Facts, Found, Linked, Problem, Text, Time, Waiting }
 export function definitionOf(job: Job): Record<string, unknown> {
   const added = [
     ...["job_id", "schedule_resolved", "schedule_words", "warnings", "state", "note", "revision", "schedule_revision"],
-    ...["created_at", "updated_at", "next_fire_at", "next_due_at"],
+    ...["created_at", "updated_at", "next_fire_at", "next_due_at", "function_timeout_s"],
   ];
   return Object.fromEntries(Object.entries(job).filter(([name]) => !added.includes(name)));
 }
