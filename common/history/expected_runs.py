@@ -51,7 +51,7 @@ WITH_ERRORS: Final = (
     *ATTRIBUTES,
     "error",
     "attempts",
-    "queued_at",
+    "waited_s",
     "accepted_attempt",
     "lease_until",
     "progress",

@@ -344,8 +344,10 @@ def _became(due: InstantOutcome, now: float) -> str:
             f"It is due{delay} and has not started yet." if due.due_at <= now else f"It will be due{delay}."
         )
     if due.status in (ON_TIME, LATE, RUNNING):
-        waited = ", as it waited for its turn" if due.run and due.run.queued_at else ""
-        started = f"It was due{delay} and started {late} later{waited}" if late else f"It was due{delay}"
+        waited = f", waited {due.run.waited_s:.1f} s for its turn" if due.run and due.run.waited_s else ""
+        started = (
+            f"It was due{delay}{waited} and started {late} later" if late else f"It was due{delay}{waited}"
+        )
         return f"{started}{ended}."
     if due.status == OVERDUE:
         return f"It was due{delay} {late} ago and has not started; {due.detail}."

@@ -81,7 +81,7 @@ def test_a_run_that_waits_for_a_place_of_its_key(office: Office) -> None:
     record = office.world.callbacks.proven(context["execution_id"], context["callback"]["token"])
     office.world.callbacks.ends(record, Outcome(ok=True), office.world.clock.now())
     office.world.run_until("2026-11-21T03:16:00Z")
-    assert "started 20.0 s later, as it waited for its turn; it is running and" in texts()[1]
+    assert "It was due, waited 20.0 s for its turn and started 0.0 s later; it is running and" in texts()[1]
 
 
 def test_overlap_a_local_time_and_what_is_not_found(office: Office) -> None:
