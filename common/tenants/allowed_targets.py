@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The same as in minute8/canary/handler.py, which imports nothing.
 CANARY_TENANT: Final = "minute8-canary"
+_ADDRESS: Final = ("kind", "arn", "url")
 _ARN_PARTS = 6
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
@@ -63,10 +64,16 @@ def _reached(target: Mapping[str, Any]) -> Iterable[str | WebAddress | None]:
     if target.get("kind") == "http":
         yield _address(target.get("url"))
         return
-    stop = target.get("stop") or {}
-    for arn in (target.get("arn"), target.get("role_arn", ""), stop.get("arn", "")):
-        if arn != "":
-            yield arn if isinstance(arn, str) else None
+    yield _arn(target.get("arn"))
+    if "role_arn" in target:
+        yield _arn(target["role_arn"])
+    stop = target.get("stop")
+    if stop is not None:
+        yield _arn(stop.get("arn")) if isinstance(stop, Mapping) else None
+
+
+def _arn(arn: object) -> str | None:
+    return arn if arn and isinstance(arn, str) else None
 
 
 def _address(url: object) -> WebAddress | None:
@@ -130,5 +137,5 @@ def glob_matches(glob: str, text: str) -> bool:
 
 
 def is_held(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
-    """Whether a pattern covers the target's address, whatever role it is called with."""
-    return is_allowed({name: value for name, value in target.items() if name != "role_arn"}, patterns)
+    """Whether a pattern covers the target's address, whatever role it is called with and whatever stops it."""
+    return is_allowed({name: target[name] for name in _ADDRESS if name in target}, patterns)

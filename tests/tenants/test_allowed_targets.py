@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from common.tenants.allowed_targets import glob_matches, is_allowed
+from common.tenants.allowed_targets import glob_matches, is_allowed, is_held
 
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:team-a-report"
 ROLE = "arn:aws:iam::210987654321:role/minute8"
+STOP = "arn:aws:scheduler:::aws-sdk:batch:terminateJob"
 
 
 def arn(text: str = ARN, **fields: Any) -> dict[str, Any]:
@@ -66,6 +67,13 @@ def test_allowed(target: dict[str, Any], patterns: list[str]) -> None:
         (arn("arn:aws:lambda:eu-west-1:9:function:x", role_arn=ROLE), ["arn:aws:iam::*:role/*"]),
         (arn(role_arn=""), [ARN]),
         (arn(role_arn=5), ["*"]),
+        (arn(role_arn=None), ["*"]),
+        (arn(role_arn=""), ["*"]),
+        ({"kind": "lambda", "arn": "", "role_arn": ROLE}, [ROLE]),
+        (arn(stop={"arn": STOP}), [ARN]),
+        (arn(stop={"arn": ""}), ["*"]),
+        (arn(stop={}), ["*"]),
+        (arn(stop="nonsense"), ["*"]),
         ({"kind": "lambda"}, ["*"]),
         ({}, ["*"]),
         (arn(5), ["*"]),  # type: ignore[arg-type]
@@ -93,6 +101,13 @@ def test_allowed(target: dict[str, Any], patterns: list[str]) -> None:
 )
 def test_not_allowed(target: dict[str, Any], patterns: list[Any]) -> None:
     assert not is_allowed(target, patterns)
+
+
+@pytest.mark.parametrize("target", [arn(), arn(role_arn=ROLE), arn(stop={"arn": STOP, "parameters": {}})])
+def test_a_hold_is_of_the_address_alone(target: dict[str, Any]) -> None:
+    assert is_held(target, [ARN])
+    assert not is_held(target, [ROLE])
+    assert not is_held(target, [STOP])
 
 
 def test_a_hostile_glob_takes_no_time() -> None:
