@@ -88,13 +88,14 @@ def test_cancel_stops_what_was_started(world: World, batch: Stubber) -> None:
     assert run["attempts"][0]["error"] == "stopped by hand: wrong month"
 
 
-def test_why_it_could_not_be_stopped_is_said(world: World, batch: Stubber) -> None:
+def test_the_run_has_ended_and_says_why_its_work_could_not_be_stopped(world: World, batch: Stubber) -> None:
     submitted(world, batch)
     batch.add_client_error("terminate_job", "ClientException", "no such job", 400)
     world.manual.cancel("alice", RUN, "")
     world.deliver()
     (run,) = world.run_items(*KEY)
-    assert (run["status"], run["stop_problem"]) == ("running", "ClientException: no such job")
+    assert (run["status"], run["stop_problem"]) == ("failed", "ClientException: no such job")
+    assert len(world.sqs) == 0
 
 
 @pytest.mark.parametrize(
