@@ -169,7 +169,7 @@ def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:
     """What a target that calls back has told, and whether a person wants it to stop."""
     rows = [
         ("waits for a callback", when(run.get("callback_until"), now)),
-        ("goes on as", "\n".join(run.get("started", ())) or "-"),
+        ("started in AWS", "\n".join(run.get("started", ())) or "-"),
         ("next look at its end", when(run.get("look_at"), now)),
         ("nobody sees its end", run.get("look_problem", "-")),
     ]
