@@ -22,10 +22,13 @@ from common.runs.moves import MoveRefused
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Report, Run
-from common.runs.states import FAILED, SUCCEEDED
+from common.runs.states import FAILED, RUNNING, SUCCEEDED
 from common.storage.expressions import change
 
 PROGRESS_CHARS: Final = 200
+# The sender of an end's message may have died: the same end, told again, sends another after so long, then after twice
+# as long, and so on. So many tellings at once send one.
+SEND_AGAIN_AFTER_S: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,10 @@ class Callbacks:
         return CalledBack(self._report(run, convert(report, Report)))
 
     def _report(self, run: Run, report: Report) -> Run:
-        """Write the end down, and send the message by which the executor ends the run. Raises Conflict."""
+        """Write the end down, and send the message by which the executor ends the run. Raises Conflict.
+
+        The same end again sends it again only if the message before may have been lost.
+        """
         sign = {"reported_attempt": run.attempt, "report": to_builtins(report)}
         written = self._runs.tell(run, change(sign, add={"signs": 1}), report.at)
         if isinstance(written, MoveRefused):
@@ -87,12 +93,24 @@ class Callbacks:
                     "or its time is over"
                 )
             written = written.run
+            if not self._is_sent_again(written, report.at):
+                return written
         assert run.callback
         self._queue.send([Execution.decode(run.callback.message)])
         return written
+
+    def _is_sent_again(self, run: Run, now: float) -> bool:
+        """Whether the message of the stored end is due again, and nobody else sends it."""
+        assert run.report
+        if run.status != RUNNING or now < run.report.at + SEND_AGAIN_AFTER_S * 2 ** (run.report.sends - 1):
+            return False
+        report = replace(run.report, sends=run.report.sends + 1)
+        return self._runs.tell_again(run, change({"report": to_builtins(report)}, add={"signs": 1}))
 
 
 def _is_same_report(stored: Run, run: Run, report: Report) -> bool:
     """Whether this end is written already: the answer to the request before may have been lost."""
     is_reported = stored.claim_token == run.claim_token and stored.reported_attempt == run.attempt
-    return is_reported and stored.report is not None and replace(stored.report, at=report.at) == report
+    return (
+        is_reported and stored.report is not None and replace(stored.report, at=report.at, sends=1) == report
+    )

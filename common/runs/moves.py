@@ -105,6 +105,7 @@ MOVES: Final[dict[str, Move]] = {
     "open again by hand": Move((FAILED,), (RETRYING,), _ATTEMPT),
     "accept": Move((RUNNING,), (), _UNTOLD),
     "tell": Move((RUNNING,), (), f"{_UNTOLD} AND #lease_until >= :now"),
+    "tell again": Move((RUNNING,), (), f"{_CLAIM} AND #reported_attempt = :attempt AND #signs = :signs"),
     # A durable execution goes on: the attempt looks again later.
     "look": Move((RUNNING,), (), f"{_UNTOLD} AND #signs = :signs"),
     "settle": Move((DISPATCHED,), (), _MESSAGE),

@@ -176,6 +176,11 @@ class Runs:
         """Write what a target has told, while its attempt goes on. Returns the record as it is now."""
         return self._move_within("tell", run.key, update, by_claim_of(run, now))
 
+    def tell_again(self, run: Run, update: Expression) -> bool:
+        """Write that the target has told its end again. False if the run has changed meanwhile."""
+        by = by_claim_of(run)._replace(signs=run.signs)
+        return not isinstance(self._move_within("tell again", run.key, update, by), MoveRefused)
+
     def finish(
         self,
         claim: Claim,

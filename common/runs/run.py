@@ -124,6 +124,8 @@ class Report(Struct, frozen=True, omit_defaults=True):
     log_tail: str = ""
     request_id: str = ""
     retry_after_s: Number | None = None
+    # How many messages were sent by which the executor ends the run.
+    sends: int = 1
 
     @property
     def outcome(self) -> Outcome:

@@ -387,3 +387,29 @@ def test_where_a_job_may_have_callbacks(world: World, fields: dict[str, Any], re
     else:
         world.registry.create(*KEY, definition)
         assert world.store.get(*KEY).spec.completion == "callback"
+
+
+def test_the_same_end_told_fifty_times_is_one_message(world: World, target: Target) -> None:
+    begin(world)
+    before = len(world.sqs)
+    for _ in range(50):
+        target.ends(OK)
+    assert len(world.sqs) == before + 1
+    world.deliver()
+    assert world.statuses(*KEY) == ["succeeded"]
+
+
+def test_the_same_end_told_again_later_is_sent_again_but_seldom(world: World, target: Target) -> None:
+    """Whoever was to send its message may have died. One who tells it all the time sends few."""
+    begin(world, callback_timeout_s=HOUR_S)
+    target.ends(OK)
+    ended_at, before = world.clock.now(), len(world.sqs)
+    world.clock.sleep(2)
+    target.ends(OK)
+    assert len(world.sqs) == before + 1
+    for _ in range(600):
+        world.clock.sleep(1)
+        target.ends(OK)
+    assert len(world.sqs) < before + 12
+    world.deliver()
+    assert (world.statuses(*KEY), run_of(world)["finished_at"]) == (["succeeded"], ended_at)

@@ -43,12 +43,13 @@ class NoQueue:
 
 
 def signs(runs: Runs) -> None:
-    """A target that calls back tells that it goes on, and then its end."""
+    """A target that calls back tells that it goes on, and then its end, twice."""
     runs.claim(CALLS_BACK)
     runs.accept(CALLS_BACK, 1100)
     callbacks: Any = Callbacks(runs, NoQueue())  # type: ignore[arg-type]
     callbacks.goes_on(run_of(runs), {"percent": 50}, 1010)
-    callbacks.ends(run_of(runs), Outcome(ok=False, permanent=True, error="no"), 1020)
+    for told_at in (1020, 1021):
+        callbacks.ends(run_of(runs), Outcome(ok=False, permanent=True, error="no"), told_at)
 
 
 def settled(runs: Runs) -> None:
