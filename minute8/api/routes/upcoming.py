@@ -172,7 +172,7 @@ def density_of_minute(services: Services, request: Request) -> Response:
     The minute that holds the instant, up to two days ahead. All executions count; up to 1,000 are named. Without
     `complete` there was no time for all jobs.
     """
-    text = request.query.get("minute_at") or rfc3339(int(request.now))
+    text = request.query.get("minute_at", rfc3339(int(request.now)))
     minute = parse_instant(text, "minute_at") // MINUTE_S * MINUTE_S
     ahead_s = minute - request.now
     if not -MINUTE_S < ahead_s <= MAX_AHEAD_DAYS * DAY_S:
