@@ -86,6 +86,8 @@ def _document() -> dict[str, Any]:
 # The base path of EventBridge Scheduler's API, whose clients sign their requests.
 EVENTBRIDGE: Final = "/eventbridge/"
 
+# Browsers ask this host over https alone for a year. (Over http, as on a laptop, they pass it over.)
+_HTTPS_ALONE: Final = {"Strict-Transport-Security": "max-age=31536000"}
 # The credential of a request to a public route. Its empty tenant cannot be an id.
 _NOBODY = Credential(tenant="", role="read", key_id="")
 
@@ -93,7 +95,8 @@ _NOBODY = Credential(tenant="", role="read", key_id="")
 def resolve(services: Services, event: Event) -> Event:
     """The answer to a request, which is charged to its tenant. Never raises."""
     accepts = str((event.get("headers") or {}).get("accept-encoding", ""))
-    return compressed(_resolved(services, event, accepts), accepts)
+    answer = compressed(_resolved(services, event, accepts), accepts)
+    return {**answer, "headers": {**answer["headers"], **_HTTPS_ALONE}}
 
 
 def _resolved(services: Services, event: Event, accepts: str) -> Event:

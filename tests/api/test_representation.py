@@ -82,6 +82,16 @@ def test_every_kind_of_answer_can_be_compressed(office: Office) -> None:
     assert export.headers["content-encoding"] == "gzip" and len(export.text.splitlines()) == 9
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/v1/jobs", "/v1/jobs/nothing", "/v1/openapi.json", "/console", "/elsewhere", "/eventbridge/schedules"],
+)
+def test_browsers_stay_on_https_whatever_the_answer(office: Office, path: str) -> None:
+    for caller in (office.alice, Caller(None)):
+        seconds = caller("GET", path).headers["strict-transport-security"].removeprefix("max-age=")
+        assert int(seconds) >= 180 * 86_400
+
+
 def test_a_short_answer_stays_as_it_is() -> None:
     answer = {
         "statusCode": 200,

@@ -93,3 +93,12 @@ def test_a_pause_after_failures_is_minute8s(world: World) -> None:
     assert (entry.by, entry.action, entry.subject) == ("minute8", "job.paused", "fails")
     assert entry.after["note"] == "paused after 2 failed runs in a row"
     assert (entry.before["state"], entry.after["state"]) == ("active", "paused")
+
+
+def test_an_entry_is_never_replaced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IAM has no key for it: who may put an entry may put one over it, so each writer has to say so itself."""
+    monkeypatch.setattr("secrets.token_hex", lambda *_: "same")
+    write(world, "first")
+    with pytest.raises(ConditionFailed):
+        write(world, "second")
+    assert [entry.subject for entry in audit_of(world).newest("alice", 9)] == ["first"]
