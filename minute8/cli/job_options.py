@@ -104,6 +104,12 @@ _TARGET: Final[dict[str, Any]] = {
     ],
     "source": Annotated[Text, typer.Option(help="For a bus: the event's source.")],
     "detail_type": Annotated[Text, typer.Option(help="For a bus: the event's detail type.")],
+    "started": Annotated[
+        Text, typer.Option(help="For an operation of AWS: where its answer names what it has started.")
+    ],
+    "stop": Annotated[
+        Text, typer.Option(help="For an operation of AWS: what stops it, as JSON with arn and parameters.")
+    ],
 }
 _RETRY: Final[dict[str, Any]] = {
     "max_attempts": Annotated[Number, typer.Option(help="The number of attempts of a run.")],
@@ -179,7 +185,13 @@ OPTIONS: Final[dict[str, Any]] = {
     **_CONCURRENCY,
     **_JOB,
 }
-_TARGET_KINDS: Final = {"sqs": "sqs", "sns": "sns", "events": "event_bus", "states": "step_functions"}
+_TARGET_KINDS: Final = {
+    "sqs": "sqs",
+    "sns": "sns",
+    "events": "event_bus",
+    "states": "step_functions",
+    "scheduler": "aws_operation",
+}
 
 
 def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -216,6 +228,8 @@ def _target(values: dict[str, Any]) -> dict[str, Any]:
     target = (target_in(options.pop("target")) if "target" in options else {}) | options
     if "headers" in target:
         target["headers"] = dict(_header(text) for text in target["headers"])
+    if "stop" in target:
+        target["stop"] = read_json(target["stop"], "--stop")
     return target
 
 
@@ -242,7 +256,7 @@ def _header(text: str) -> tuple[str, str]:
 _TARGET_FIELDS = (
     *("arn", "url", "role_arn", "external_id", "invocation", "tenant_isolation", "durable"),
     *("method", "headers", "subject"),
-    *("message_group_id", "deduplication_id", "source", "detail_type"),
+    *("message_group_id", "deduplication_id", "source", "detail_type", "started", "stop"),
 )
 _TIMINGS = ("cron", "every", "at", "schedules")
 # What goes into each of several schedules, and not beside them.

@@ -238,6 +238,11 @@ def test_a_plan_leaves_out_the_dates_of_calendars_and_knows_the_last_run(desk: D
         {"kind": "lambda", "arn": ARN},
         {"kind": "http", "url": "https://a.example/"},
         {"kind": "event_bus", "arn": "arn:aws:events:us-east-1:123456789012:event-bus/default"},
+        {"kind": "sqs", "arn": "arn:aws:sqs:us-east-1:123456789012:jobs"},
+        {
+            "kind": "step_functions",
+            "arn": "arn:aws:states:us-east-1:123456789012:stateMachine:nightly",
+        },
     ],
 )
 def test_the_defaults_of_a_plan_are_the_apis(target: dict[str, Any]) -> None:

@@ -90,7 +90,13 @@ def test_edit_changes_what_is_named_and_keeps_the_rest(desk: Desk) -> None:
     assert edited.out.startswith("report changed: revision 2, active")
     stored = desk.office.alice("GET", "/v1/jobs/report").json
     assert (stored["schedule"], stored["tags"], stored["payload"]) == ({"cron": "0 5 * * *"}, ["a"], [1])
-    assert stored["target"] == {"kind": "lambda", "arn": other, "invocation": "Event"}
+    assert stored["target"] == {
+        "kind": "lambda",
+        "arn": other,
+        "invocation": "Event",
+        "tenant_isolation": False,
+        "durable": False,
+    }
 
 
 @pytest.mark.parametrize("payload", [{}, {"b": {"c": None}}, None, [1]])
@@ -328,7 +334,13 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
     assert created["schedule"]["exclude"] == {"dates": ["2026-12-24"]}
     assert created["schedule"]["pace"] == {"per_second": 5, "tolerance_s": 300, "key": "crm"}
     edited = desk("jobs", "edit", "report", "--target", ARN, "--envelope", "--json").json
-    assert edited["target"] == {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}
+    assert edited["target"] == {
+        "kind": "lambda",
+        "arn": ARN,
+        "invocation": "RequestResponse",
+        "tenant_isolation": False,
+        "durable": False,
+    }
     assert edited["retry"] == created["retry"]
     options = {*OPTIONS, "schedule", "retry", "alert", "concurrency"}
     assert set(JobDefinition.__struct_fields__) <= options
@@ -340,6 +352,25 @@ def test_every_field_of_a_job_is_an_option(desk: Desk) -> None:
         *MODELS.values(),
     ):
         assert set(model.__struct_fields__) - {"exclude", "pace", "kind", "arn", "url"} <= options
+
+
+def test_an_operation_of_aws_with_what_stops_it(desk: Desk) -> None:
+    operation = "arn:aws:scheduler:::aws-sdk:batch:submitJob"
+    stop = {
+        "arn": "arn:aws:scheduler:::aws-sdk:batch:terminateJob",
+        "parameters": {"jobId": "{{started}}", "reason": "stopped"},
+    }
+    role = "arn:aws:iam::123456789012:role/batch"
+    words = ("--target", operation, "--role-arn", role, "--started", "jobId", "--stop", json.dumps(stop))
+    payload = ("--payload", '{"JobName": "a", "JobQueue": "b", "JobDefinition": "c"}')
+    desk("jobs", "create", "report", "--every", "1h", *words, *payload)
+    stored = desk.office.alice("GET", "/v1/jobs/report").json["target"]
+    expected = {"kind": "aws_operation", "arn": operation, "role_arn": role, "started": "jobId", "stop": stop}
+    assert stored == expected
+    # Another kind of target has none of it.
+    assert desk("jobs", "edit", "report", "--target", ARN).code == 0
+    edited = desk.office.alice("GET", "/v1/jobs/report").json["target"]
+    assert edited["kind"] == "lambda" and "stop" not in edited and "started" not in edited
 
 
 def test_output_of_show_can_be_sent_back(desk: Desk) -> None:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
-from msgspec import to_builtins
+from msgspec import NODEFAULT, Struct, structs, to_builtins
 
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
 from common.planning.execution import job_key
 from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
+from common.registration.target_definitions import MODELS
 from common.timing.fires import next_fires
 from common.timing.max_runs import limited
 from common.timing.schedule import Schedule
@@ -31,11 +32,6 @@ from minute8.cli.output import confirm, console, field_text, print_json, problem
 from minute8.cli.session import session
 from minute8.client import Client, Minute8Problem
 
-_TARGET_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
-    "lambda": {"invocation": "RequestResponse"},
-    "http": {"method": "POST", "headers": {}},
-    "event_bus": {"source": "minute8.job", "detail_type": "Scheduled Job"},
-}
 Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
 SIGNS: Final[Mapping[Action, str]] = {
     "create": "+",
@@ -63,9 +59,19 @@ def with_defaults(name: str, value: Any) -> Any:
     """A field as the API stores it: what is left out of `retry` and `target` has its default."""
     if name == "retry":
         return to_builtins(Retry()) | (value or {})
-    if name == "target" and isinstance(value, Mapping):
-        return _TARGET_DEFAULTS.get(str(value.get("kind")), {}) | dict(value)
+    if name == "target" and isinstance(value, Mapping) and (model := MODELS.get(str(value.get("kind")))):
+        return _defaults(model) | dict(value)
     return value
+
+
+def _defaults(model: type[Struct]) -> dict[str, Any]:
+    """The fields that a stored target has though they are left out."""
+    fields = {field.name: field for field in structs.fields(model) if not field.required}
+    defaults = {
+        name: field.default if field.default_factory is NODEFAULT else field.default_factory()
+        for name, field in fields.items()
+    }
+    return {name: value for name, value in defaults.items() if value is not None and name != "envelope"}
 
 
 def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[tuple[str, Any, Any], ...]:
