@@ -380,7 +380,7 @@ def test_parliament_finds_no_fault_with_the_roles(
         statements = [statement for document in documents for statement in document["Statement"]]
         # Which of its actions apply depends on what targetArns names.
         of_targets = [statement for statement in statements if "Fn::Split" in statement["Resource"]]
-        assert len(of_targets) == (name in ("ExecutorRole", "NotifierRole"))
+        assert len(of_targets) == (name in ("ExecutorRole", "NotifierRole", "ApiRole"))
         findings = []
         for document in documents:
             checked = [statement for statement in document["Statement"] if statement not in of_targets]
