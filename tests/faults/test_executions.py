@@ -122,9 +122,9 @@ FLOWS = {
     "second attempt": Flow(second_attempt, ["get_item", CLAIM, "target", FINISH], "succeeded"),
     "event": Flow(event, ["get_item", CLAIM, "target"], "dispatched"),
     "failing event": Flow(failing_event, ["get_item", CLAIM, "target", FINISH, SEND], "dispatched"),
-    # Both decisions read the calendar: whether a schedule still fires, and which.
+    # Both decisions need the calendar, which a batch reads once: whether a schedule still fires, and which.
     "several schedules": Flow(
-        several_schedules, ["get_item", "get_item", "get_item", CLAIM, "target", FINISH], "succeeded"
+        several_schedules, ["get_item", "get_item", CLAIM, "target", FINISH], "succeeded"
     ),
     "moved": Flow(moved, ["get_item", "get_item", CLAIM, "target", FINISH], "succeeded"),
     # The second read finds the deleted job.
