@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import botocore
 import pytest
@@ -37,15 +37,16 @@ def test_each_region_is_of_its_partition() -> None:
 def test_a_parameter_is_read_in_its_partition(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     region = next(name for name, of in _REGIONS.items() if of == partition)
     monkeypatch.setenv("AWS_REGION", region)
-    sent: list[str] = []
+    asked: list[tuple[str, int]] = []
 
-    def send(_: object, request: Any) -> Any:
-        sent.append(request.url)
-        raise ValueError("no answer is needed")
+    def connect(address: tuple[str, int], timeout_s: float) -> Any:
+        asked.append(address)
+        raise OSError("no answer is needed")
 
-    with patch("botocore.httpsession.URLLib3Session.send", send), pytest.raises(aws.Busy):
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(aws.Busy):
         aws.read_parameter("/minute8/prod/signing-masters")
-    assert sent == [f"https://ssm.{region}.{domain_of(partition)}/"]
+    assert asked == [(f"ssm.{region}.{domain_of(partition)}", 443)]
 
 
 def test_which_hosts_are_aws() -> None:
