@@ -238,8 +238,8 @@ class Setting:
     pack: int = 1
     # An execution that DynamoDB turned away comes again after this, then after twice as long, up to `max_again_s`.
     again_s: float = 2
-    max_again_s: float = 300
-    max_receives: int = 20
+    max_again_s: float = 900
+    max_receives: int = 30
     account_concurrency: int = 1_000
     # The duration of `Event` targets in the same account; 0: they are in another account.
     target_s: float = 0.0
