@@ -46,6 +46,19 @@ def test_a_crontab_is_imported_once_and_again(desk: Desk, tmp_path: Path) -> Non
     assert [stored["revision"] for stored in desk.office.alice("GET", "/v1/jobs").json["jobs"]] == [2, 1]
 
 
+def test_of_a_long_crontab_a_part_is_shown_with_what_is_refused_first(desk: Desk) -> None:
+    lines = "".join(f"{n % 60} 3 * * * task {n}\n" for n in range(3_000)) + "61 3 * * * never\n"
+    words = ("import", "-", "--target", ARN, "--dry-run")
+    shown = desk(*words, stdin=lines).out.splitlines()
+    assert len(shown) < 1_500 and shown[1].startswith("line 3001") and "refused" in shown[1]
+    hidden = 3_001 - sum(line.startswith("line ") for line in shown)
+    assert shown[-2:] == [
+        f"and {hidden} more, which --json shows",
+        "3000 new, 1 refused - nothing was imported",
+    ]
+    assert len(desk(*words, "--json", stdin=lines).json) == 3_001
+
+
 def test_a_removed_line_of_a_crontab_is_named_as_left_over(desk: Desk) -> None:
     lines = [f"0 {hour} * * * backup\n" for hour in (3, 4, 5)]
     words = ("import", "-", "--target", ARN)
