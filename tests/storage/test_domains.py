@@ -37,16 +37,16 @@ def test_each_region_is_of_its_partition() -> None:
 def test_a_parameter_is_read_in_its_partition(partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
     region = next(name for name, of in _REGIONS.items() if of == partition)
     monkeypatch.setenv("AWS_REGION", region)
-    asked: list[tuple[str, int]] = []
+    addresses: list[tuple[str, int]] = []
 
     def connect(address: tuple[str, int], timeout_s: float) -> Any:
-        asked.append(address)
+        addresses.append(address)
         raise OSError("no answer is needed")
 
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(aws.Busy):
         aws.read_parameter("/minute8/prod/signing-masters")
-    assert asked == [(f"ssm.{region}.{domain_of(partition)}", 443)]
+    assert addresses == [(f"ssm.{region}.{domain_of(partition)}", 443)]
 
 
 def test_which_hosts_are_aws() -> None:

@@ -242,9 +242,9 @@ def _print_steps(steps: Sequence[Step], as_json: bool, is_applied: bool) -> None
     if as_json:
         print_json([_view(step) for step in steps])
         return
-    told = [step for step in steps if step.action != "same"]
-    if (rest := len(told) - _ROWS_SHOWN) > 0:
-        told.sort(
+    changed_steps = [step for step in steps if step.action != "same"]
+    if (rest := len(changed_steps) - _ROWS_SHOWN) > 0:
+        changed_steps.sort(
             key=lambda step: step.action in ("new", "changed")
         )  # what somebody has to act on comes first
     rows = [
@@ -255,7 +255,7 @@ def _print_steps(steps: Sequence[Step], as_json: bool, is_applied: bool) -> None
             _schedule_in(step.source),
             "; ".join(filter(None, (step.why, *step.source.notes))),
         )
-        for step in told[:_ROWS_SHOWN]
+        for step in changed_steps[:_ROWS_SHOWN]
     ]
     if rows:
         console().print(output.table(("FROM", "", "JOB", "SCHEDULE", ""), rows))
