@@ -200,6 +200,11 @@ describe("a job's health", () => {
     expect(healthOf(last, { ...known, failures_in_row: 1 }).state).toBe("failing");
     expect(healthOf({ ...last, state: "paused" }, known).state).toBe("paused");
   });
+  it("does not run where the API says so, also when that paused it", () => {
+    const stopped = { ...known, not_running: "paused_after_failures" };
+    expect(healthOf({ ...job, state: "paused" }, stopped).state).toBe("stopped");
+    expect(healthOf({ ...job, next_fire_at: null }, { ...known, not_running: "ended" }).state).toBe("stopped");
+  });
   it("turns the newest outcome to the right", () => {
     const outcomes = [
       { fire_at: "", status: "failed" as const, trigger: "schedule" },

@@ -95,7 +95,7 @@ describe("a job", () => {
     await tabTo(page, "failed", "link");
     await press("Enter");
     await heading("Run").waitFor();
-    await page.getByRole("table", { name: "The way of this execution" }).getByText("failed").first().waitFor();
+    await page.getByRole("table", { name: "Steps of this run" }).getByText("failed").first().waitFor();
     await page.getByText("as the payload asked").first().waitFor();
     await choose("Retry");
     await page.getByText("One more attempt begins").waitFor();

@@ -1,4 +1,4 @@
-/** The way of one execution: from due to its end, each wait and each attempt as a bar. */
+/** The steps of one run: from due to its end, each wait and each attempt as a bar. */
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
@@ -68,8 +68,8 @@ export function Waterfall({ run, present }: { run: Run; present: number }): JSX.
   const from = first.from;
   const whole = Math.max(1, Math.max(...steps.map((step) => step.until)) - from);
   return (
-    <Scroll label="The way of this execution, by steps">
-      <table class="waterfall" aria-label="The way of this execution">
+    <Scroll label="Steps of this run, as a table">
+      <table class="waterfall" aria-label="Steps of this run">
         <tbody>
           {steps.map((step) => (
             <tr key={`${step.name} ${step.from}`}>

@@ -7,7 +7,7 @@ type Job = Shapes["Job"];
 type JobHealth = Shapes["JobHealth"];
 
 export interface Health {
-  state: "overdue" | "failing" | "fine" | "paused" | "ended" | "unknown";
+  state: "overdue" | "failing" | "stopped" | "fine" | "paused" | "ended" | "unknown";
   /** How late an overdue job is, in seconds. */
   lateS: number;
   /** Scheduled runs that failed in a row. */
@@ -24,6 +24,8 @@ export function healthOf(job: Job, found: JobHealth | undefined): Health {
   const outcomes = (found?.outcomes ?? []).map(stateOfRun).reverse();
   const inRow = found?.failures_in_row ?? 0;
   const lateS = found?.overdue?.late_s ?? 0;
+  // A job that Minute8 has paused is no job that somebody wanted to rest.
+  if (found?.not_running) return { state: "stopped", lateS: 0, inRow, outcomes };
   if (job.state === "paused") return { state: "paused", lateS: 0, inRow, outcomes };
   if (lateS > LATE_S) return { state: "overdue", lateS, inRow, outcomes };
   if (inRow > 0) return { state: "failing", lateS: 0, inRow, outcomes };

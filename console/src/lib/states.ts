@@ -40,6 +40,7 @@ const LOOKS: Record<string, Look> = {
   failing: { tone: "bad", shape: "cross", word: "failing" },
   disabled: { tone: "bad", shape: "pause", word: "disabled" },
   active: { tone: "good", shape: "check", word: "active" },
+  not_running: { tone: "bad", shape: "pause", word: "not running" },
   paused: { tone: "late", shape: "pause", word: "paused" },
   ended: { tone: "quiet", shape: "dash", word: "ended" },
   suspended: { tone: "bad", shape: "cross", word: "suspended" },

@@ -3,30 +3,41 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Problem } from "./parts";
+import { Problem, Text } from "./parts";
 
 interface Message {
   id: number;
   text: string;
+  isBad: boolean;
 }
 
 const messages = signal<Message[]>([]);
 let lastMessage = 0;
 
 /** Say something for some seconds. */
-export function say(text: string): void {
+export function say(text: string, isBad = false): void {
   const id = ++lastMessage;
-  messages.value = [...messages.value.slice(-3), { id, text }];
-  setTimeout(() => {
-    messages.value = messages.value.filter((message) => message.id !== id);
-  }, 6000);
+  messages.value = [...messages.value.slice(-3), { id, text, isBad }];
+  setTimeout(
+    () => {
+      messages.value = messages.value.filter((message) => message.id !== id);
+    },
+    isBad ? 20_000 : 6000,
+  );
+}
+
+/** Say why an action that has no place of its own for it failed. */
+export function sayWhy(error: unknown): void {
+  say(error instanceof Error ? error.message : String(error), true);
 }
 
 export function Messages(): JSX.Element {
   return (
     <div class="messages" role="status" aria-live="polite">
       {messages.value.map((message) => (
-        <div key={message.id}>{message.text}</div>
+        <div key={message.id} class={message.isBad ? "failed" : ""}>
+          <Text most={400}>{message.text}</Text>
+        </div>
       ))}
     </div>
   );

@@ -79,13 +79,18 @@ export function Linked({ children, most = 200 }: { children: string; most?: numb
   );
 }
 
+/** What went wrong. With `retry`, it was a part of the view that did not load; else an action, and it comes into sight. */
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }): JSX.Element | null {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!retry) box.current?.scrollIntoView({ block: "nearest" });
+  }, [error]);
   if (!error) return null;
   // The shell says it once for all parts of the view.
   if (retry && trouble.value && troubleOf(error) === trouble.value) return null;
   const problem = error instanceof Minute8Problem ? error : null;
   return (
-    <div class="problem" role="alert">
+    <div class="problem" role="alert" ref={box}>
       <Icon name="bang" />
       <div>
         <strong>{titleOf(error)}</strong>

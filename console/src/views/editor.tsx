@@ -144,27 +144,29 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
             isNew={!before}
             set={(changes) => change({ ...draft, form: { ...form, ...changes } })}
           />
-          {isOutdated ? (
-            <div class="notice late" role="alert">
-              The job was changed since you opened it.{" "}
-              <button type="button" onClick={() => takeStored().catch(setError)}>
-                Show that version with my changes
+          <div class="save">
+            {isOutdated ? (
+              <div class="notice late" role="alert">
+                The job was changed since you opened it.{" "}
+                <button type="button" onClick={() => takeStored().catch(setError)}>
+                  Show that version with my changes
+                </button>
+              </div>
+            ) : (
+              <Problem error={error} />
+            )}
+            <div class="buttons">
+              <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
+                {busy ? "…" : verb}
               </button>
+              <a
+                class="button"
+                href={before ? to(["jobs", before.job_id]) : to(["jobs"])}
+                onClick={() => dropDraft(place)}
+              >
+                Cancel
+              </a>
             </div>
-          ) : (
-            <Problem error={error} />
-          )}
-          <div class="buttons save">
-            <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
-              {busy ? "…" : verb}
-            </button>
-            <a
-              class="button"
-              href={before ? to(["jobs", before.job_id]) : to(["jobs"])}
-              onClick={() => dropDraft(place)}
-            >
-              Cancel
-            </a>
           </div>
         </div>
         <aside class="preview">

@@ -275,7 +275,7 @@ function Mute({ group, close }: { group: Group; close: () => void }): JSX.Elemen
     <Ask title="Mute these failures" verb="Mute" act={act} close={close}>
       <p>
         <code>{group.job_id}</code> with <Text>{group.error_type || "this error"}</Text> counts no more as one that
-        needs somebody, and subscriptions are silent about it. Another error of the job is not muted.
+        needs attention, and subscriptions are silent about it. Another error of the job is not muted.
       </p>
       <Field label="How long" hint="It changes when the job, having succeeded or having been changed, fails again.">
         {(attributes) => (

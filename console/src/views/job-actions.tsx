@@ -6,7 +6,7 @@ import type { Job } from "../lib/jobs";
 import { refresh } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, may } from "../lib/session";
-import { Ask, Input, Note, say } from "../ui/actions";
+import { Ask, Input, Note, say, sayWhy } from "../ui/actions";
 import { Text } from "../ui/parts";
 import { Backfill } from "./job-backfill";
 
@@ -33,7 +33,7 @@ export function JobActions({ job, changed }: { job: Job; changed: () => void }):
         </button>
       )}
       {job.state === "paused" ? (
-        <button type="button" class="primary" onClick={() => resume().catch((error: unknown) => say(String(error)))}>
+        <button type="button" class="primary" onClick={() => resume().catch(sayWhy)}>
           Resume
         </button>
       ) : (

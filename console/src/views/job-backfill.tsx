@@ -109,7 +109,8 @@ export function Backfills({ job, found }: { job: Job; found: Loaded<One[]> }): J
   }
   return (
     <Card title="Backfills" side={<a href={to(["runs"], { job: job.job_id, trigger: "backfill" })}>Their runs</a>}>
-      <Problem error={error ?? found.error} />
+      <Problem error={error} />
+      <Problem error={found.error} retry={found.reload} />
       <List
         label="Backfills"
         columns={columns}

@@ -9,13 +9,26 @@ import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { Card, Code, Empty, Facts, Found, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
 
-/** A job as a client writes it: without what Minute8 adds. */
+// The compiler compares them with the API's shapes: a field that is only answered would be refused.
+const NO_DEFINITION: Record<Exclude<keyof Job, keyof Shapes["NewJob"]> | "job_id" | "state" | "note", true> = {
+  job_id: true,
+  schedule_resolved: true,
+  schedule_words: true,
+  warnings: true,
+  state: true,
+  note: true,
+  revision: true,
+  schedule_revision: true,
+  created_at: true,
+  updated_at: true,
+  next_fire_at: true,
+  next_due_at: true,
+  function_timeout_s: true,
+};
+
+/** A job as a client writes it: without its id, and without what Minute8 adds. */
 export function definitionOf(job: Job): Record<string, unknown> {
-  const added = [
-    ...["job_id", "schedule_resolved", "schedule_words", "warnings", "state", "note", "revision", "schedule_revision"],
-    ...["created_at", "updated_at", "next_fire_at", "next_due_at", "function_timeout_s"],
-  ];
-  return Object.fromEntries(Object.entries(job).filter(([name]) => !added.includes(name)));
+  return Object.fromEntries(Object.entries(job).filter(([name]) => !(name in NO_DEFINITION)));
 }
 
 /** The same without fields that are null, to be read. */
@@ -220,7 +233,7 @@ export function ConsequencesOf(props: {
       ),
     ),
   );
-  if (!both.data) return both.error ? <Problem error={both.error} /> : <Waiting lines={1} />;
+  if (!both.data) return both.error ? <Problem error={both.error} retry={both.reload} /> : <Waiting lines={1} />;
   const [before, after] = both.data.map((preview) => preview.fires.map((fire) => fire.fire_at));
   const found = consequences(before ?? [], after ?? []);
   return (

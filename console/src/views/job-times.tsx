@@ -7,7 +7,7 @@ import { api, may } from "../lib/session";
 import { absolute, BROWSER_ZONE, fromNow, local, now, rfc3339 } from "../lib/time";
 import { counted } from "../lib/words";
 import { around, type ClockChange, nextChange } from "../lib/zones";
-import { say } from "../ui/actions";
+import { say, sayWhy } from "../ui/actions";
 import { useWidth } from "../ui/hooks";
 import { Card, Empty, Found, Problem, Waiting } from "../ui/parts";
 import { Scroll } from "../ui/table";
@@ -32,7 +32,7 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
       title="Next times"
       side={
         undoable ? (
-          <button type="button" class="quiet" onClick={() => undo().catch((error: unknown) => say(String(error)))}>
+          <button type="button" class="quiet" onClick={() => undo().catch(sayWhy)}>
             Undo skips
           </button>
         ) : null

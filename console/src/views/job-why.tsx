@@ -40,7 +40,7 @@ function Answer({ id, at, zone }: { id: string; at: string; zone: string | undef
     api().get("/v1/jobs/{job_id}/explain", { path: { job_id: id }, query: { at }, signal }),
   );
   const { data } = found;
-  if (!data) return found.error ? <Problem error={found.error} /> : <Waiting lines={2} />;
+  if (!data) return found.error ? <Problem error={found.error} retry={found.reload} /> : <Waiting lines={2} />;
   return (
     <div aria-live="polite">
       <p>

@@ -290,6 +290,7 @@ function columns(
 
 export function HealthState({ job, found }: { job: Job; found: JobHealth | undefined }): JSX.Element {
   const health = healthOf(job, found);
+  if (health.state === "stopped") return <State state="not_running" more={found?.not_running?.replaceAll("_", " ")} />;
   if (health.state === "paused" || health.state === "ended") return <State state={health.state} />;
   if (health.state === "overdue") return <State state="late" more={`by ${span(health.lateS)}`} />;
   if (health.state === "failing")

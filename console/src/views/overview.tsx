@@ -1,4 +1,4 @@
-/** The last and the next 24 hours of all jobs, and what needs somebody first: one request. */
+/** The last and the next 24 hours of all jobs, and what needs attention first: one request. */
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
@@ -161,7 +161,7 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
       {failing?.jobs.length ? (
         <List label="Failing jobs" columns={FAILING} rows={failing.jobs} keyOf={(job) => job.job_id} />
       ) : null}
-      {failing && !failing.jobs.length ? (
+      {failing && !failing.jobs.length && !look?.not_running?.count ? (
         <Empty title="No job is failing">
           {failing.muted
             ? `Without ${counted(failing.muted, "job")} whose error is muted.`
@@ -172,6 +172,11 @@ function Attention({ look }: { look: Look | undefined }): JSX.Element {
         <>
           <h3>Not running</h3>
           <List label="Not running" columns={STOPPED} rows={look.not_running.first} keyOf={(each) => nameOf(each)} />
+          {look.not_running.count > look.not_running.first.length ? (
+            <p class="hint">
+              <a href={to(["jobs"], { stopped: "yes" })}>All {look.not_running.count.toLocaleString("en")}</a>
+            </p>
+          ) : null}
         </>
       ) : null}
       {look?.open?.stuck_runs.length ? (
@@ -237,7 +242,7 @@ const STOPPED: Column<Stopped>[] = [
           {nameOf(each)}
         </a>{" "}
         <span class="muted">
-          <Text most={160}>{`${each.reason}: ${each.detail}`}</Text>
+          <Text most={160}>{`${each.reason.replaceAll("_", " ")}: ${each.detail}`}</Text>
         </span>
       </>
     ),

@@ -3,7 +3,7 @@
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { place, setQuery, to } from "../lib/router";
-import { say } from "../ui/actions";
+import { sayWhy } from "../ui/actions";
 import { Card, Empty, State, Text, Waiting } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
@@ -127,7 +127,7 @@ function columns(
           </button>
         ) : null}
         {tenant.state === "suspended" ? (
-          <button type="button" class="quiet" onClick={() => resume(tenant).catch((e: unknown) => say(String(e)))}>
+          <button type="button" class="quiet" onClick={() => resume(tenant).catch(sayWhy)}>
             Resume
           </button>
         ) : null}

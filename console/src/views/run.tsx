@@ -1,4 +1,4 @@
-/** One run: its way as a waterfall, what each attempt said, and what can be done about it. */
+/** One run: its steps as a waterfall, what each attempt said, and what can be done about it. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -75,7 +75,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
           {job && run.status === "failed" ? <Answering job={job} /> : null}
         </div>
       ) : null}
-      <Card title="The way of this execution">
+      <Card title="Steps of this run">
         <Waterfall run={run} present={now.value} />
         {run.attempts.length ? null : <p class="muted">No attempt was made.</p>}
       </Card>

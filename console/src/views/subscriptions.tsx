@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
 import { api, may } from "../lib/session";
 import { inUnits, secondsOf } from "../lib/time";
-import { Ask, Input, say } from "../ui/actions";
+import { Ask, Input, say, sayWhy } from "../ui/actions";
 import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
@@ -29,7 +29,7 @@ export function Subscriptions(): JSX.Element {
       await api().post("/v1/subscriptions/{name}/test", { path: { name } });
       say(`A test message goes to ${name} within two minutes`);
     } catch (error) {
-      say(error instanceof Error ? error.message : String(error));
+      sayWhy(error);
     }
     found.reload();
   };

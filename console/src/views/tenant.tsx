@@ -7,7 +7,7 @@ import { figureOf } from "../lib/health";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { span } from "../lib/time";
-import { Ask, Input, say } from "../ui/actions";
+import { Ask, Input, say, sayWhy } from "../ui/actions";
 import { Card, Figure, Found, Head, Problem, State, Waiting } from "../ui/parts";
 import { AuditList } from "./audit";
 import { KeyList } from "./keys";
@@ -33,7 +33,7 @@ export function Tenant({ id }: { id: string }): JSX.Element {
               Change what it may do
             </button>
             {tenant.state === "suspended" ? (
-              <button type="button" class="primary" onClick={() => resume().catch((e: unknown) => say(String(e)))}>
+              <button type="button" class="primary" onClick={() => resume().catch(sayWhy)}>
                 Resume
               </button>
             ) : (

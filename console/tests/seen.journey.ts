@@ -1,0 +1,75 @@
+/** What an action comes to is seen where the eye is: on a desk, on a laptop and on a phone. */
+
+import type { Locator } from "playwright-core";
+import { afterAll, expect, it } from "vitest";
+import { call, close, end, newPage, settled, show, signIn, stage } from "./stage";
+
+afterAll(close);
+
+const SIZES = [
+  [1920, 1080],
+  [1280, 800],
+  [375, 740],
+] as const;
+
+/** The whole text is in the window, and nothing lies on it. */
+async function expectInSight(message: Locator): Promise<void> {
+  await message.waitFor();
+  const place = () =>
+    message.evaluate((element) => {
+      const { x, y, width, bottom } = element.getBoundingClientRect();
+      const top = document.elementFromPoint(x + width / 2, Math.max(0, y) + 4);
+      if (y < 0 || bottom > innerHeight) return `from ${Math.round(y)} to ${Math.round(bottom)} of ${innerHeight}`;
+      return top && element.contains(top) ? "in sight" : `below ${top?.outerHTML.slice(0, 80)}`;
+    });
+  await expect.poll(place).toBe("in sight");
+}
+
+it.each(SIZES)("at %i × %i an edit conflict, a refusal, a failure and a success", async (width, height) => {
+  const [id, path] = ["seen", "jobs/seen"];
+  const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
+  await call(stage.keys.wanda, "PUT", path, job);
+  const page = await newPage({ viewport: { width, height } });
+  await signIn(page, stage.keys.wanda);
+  await show(page, `${path}/edit`);
+  await settled(page);
+  const save = page.getByRole("button", { name: "Save" });
+  // Somebody else changes the job meanwhile.
+  await call(stage.keys.wanda, "PUT", path, { ...job, name: "by another" });
+  await page.getByLabel("Name", { exact: true }).fill("by me");
+  await page.evaluate(() => scrollTo(0, 0));
+  await save.click();
+  await expectInSight(page.getByText("The job was changed since you opened it."));
+  await page.getByRole("button", { name: "Show that version with my changes" }).click();
+  await page.getByText("The job was changed since you opened it.").waitFor({ state: "hidden" });
+  // What the API refuses and no field stands for.
+  const refusal = { status: 409, title: "Conflict", detail: "this tenant has enough", type: "about:blank" };
+  await page.route(`**/v1/${path}`, (route) =>
+    route.request().method() === "PUT"
+      ? route.fulfill({ status: 409, contentType: "application/problem+json", json: refusal })
+      : route.continue(),
+  );
+  await page.evaluate(() => scrollTo(0, 0));
+  await save.click();
+  await expectInSight(page.getByText("this tenant has enough"));
+  await page.unroute(`**/v1/${path}`);
+  await save.click();
+  await expectInSight(page.getByText("seen is stored as revision 3"));
+  // A dialog that failed says so by its button.
+  await page.route(/\/(run|resume)$/, (route) =>
+    route.fulfill({ status: 409, contentType: "application/problem+json", json: refusal }),
+  );
+  await page.getByRole("button", { name: "Run now" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Run now" }).click();
+  await expectInSight(page.getByRole("dialog").getByText("this tenant has enough"));
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+  // An action of one click has no place for it but a message.
+  await call(stage.keys.wanda, "POST", `${path}/pause`, {});
+  await page.keyboard.press("r");
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  await page.getByRole("button", { name: "Resume" }).click();
+  await expectInSight(page.getByRole("status").getByText("this tenant has enough"));
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await call(stage.keys.wanda, "DELETE", `jobs/${id}`);
+  await end(page);
+});
