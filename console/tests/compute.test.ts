@@ -4,7 +4,7 @@ import { levelOf } from "../src/draw/heat";
 import { levels } from "../src/draw/plot";
 import { stepsOf } from "../src/draw/waterfall";
 import { added } from "../src/lib/coming";
-import { cli, curl, quoted } from "../src/lib/commands";
+import { cli, curl, quoted, targetOf } from "../src/lib/commands";
 import { BLANK, definitionOf, fieldOf } from "../src/lib/definition";
 import { consequences, diffOf, shortly } from "../src/lib/diff";
 import { changedFrom, type Fire, gathered, type Known, MOST_FIRES, stateOfFire, updated } from "../src/lib/expected";
@@ -395,6 +395,14 @@ describe("the audit by day", () => {
 });
 
 describe("commands", () => {
+  it("call what is one address, never a pattern of some", () => {
+    expect(targetOf(["*", "arn:aws:lambda:*:1:function:a", "arn:aws:sqs:us-east-1:1:q"])).toBe(
+      "arn:aws:sqs:us-east-1:1:q",
+    );
+    expect(targetOf(["*.example.com", "example.com:8443"])).toBe("https://example.com:8443/");
+    expect(targetOf(["*", "arn:aws:lambda:*:1:function:a-?"])).toBeUndefined();
+    expect(targetOf([])).toBeUndefined();
+  });
   it("are quoted for a shell, and hold no key", () => {
     expect(quoted("it's; rm -rf /")).toBe(`'it'\\''s; rm -rf /'`);
     expect(cli("runs", "show", "t:j:20260101T000000Z")).toBe("minute8 runs show t:j:20260101T000000Z");

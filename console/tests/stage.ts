@@ -50,7 +50,7 @@ export async function call(
     headers: { Authorization: `Bearer ${key}`, "Content-Type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  return (await answer.json()) as Record<string, unknown>;
+  return answer.status === 204 ? {} : ((await answer.json()) as Record<string, unknown>);
 }
 
 let browser: Browser | undefined;

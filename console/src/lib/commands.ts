@@ -5,6 +5,12 @@ export function quoted(word: string): string {
   return /^[A-Za-z0-9_./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
+/** What a first job can call: of the patterns of targets the first that is one address. Undefined: none is. Pure. */
+export function targetOf(patterns: readonly string[]): string | undefined {
+  const address = patterns.find((pattern) => !/[*?]/.test(pattern));
+  return address === undefined || address.startsWith("arn:") ? address : `https://${address}/`;
+}
+
 export function cli(...words: string[]): string {
   return ["minute8", ...words.map(quoted)].join(" ");
 }

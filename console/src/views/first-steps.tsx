@@ -1,16 +1,16 @@
 /** What somebody does who has no jobs yet: three steps, each with its command. */
 
 import type { JSX } from "preact";
-import { cli } from "../lib/commands";
+import { cli, targetOf } from "../lib/commands";
 import { addressOfApi, to } from "../lib/router";
 import { hasRole, may, session } from "../lib/session";
 import { Card, Code, Text } from "../ui/parts";
 
 export function FirstSteps(): JSX.Element {
   const allowed = session.value?.tenant?.allowed_targets ?? [];
-  const target = allowed[0] ?? "arn:aws:lambda:…";
+  const target = targetOf(allowed);
   const install = `pip install 'minute8-VERSION-py3-none-any.whl[cli]'  # of a release\nexport MINUTE8_URL=${addressOfApi(location.href)}\nexport MINUTE8_KEY=m8_…`;
-  const create = cli("jobs", "create", "hello", "--every", "1m", "--target", target);
+  const create = cli("jobs", "create", "hello", "--every", "1m", "--target", target ?? "TARGET");
   return (
     <Card title="No jobs yet">
       <ol class="steps">
@@ -35,9 +35,10 @@ export function FirstSteps(): JSX.Element {
                 : "A key of the role write can create one."}
             </p>
           )}
-          {allowed.length > 1 ? (
+          {allowed.length ? (
             <p class="hint">
-              Other targets that are allowed: <Text most={300}>{allowed.slice(1).join(", ")}</Text>
+              {target ? "Targets" : "TARGET is the ARN or the https address of what the job calls; targets"} that are
+              allowed: <Text most={300}>{allowed.join(", ")}</Text>
             </p>
           ) : null}
         </li>
