@@ -2,7 +2,7 @@
 
 import type { Locator } from "playwright-core";
 import { afterAll, expect, it } from "vitest";
-import { call, close, end, newPage, settled, show, signIn, stage } from "./stage";
+import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
@@ -73,3 +73,34 @@ it.each(SIZES)("at %i × %i an edit conflict, a refusal, a failure and a success
   await call(stage.keys.wanda, "DELETE", `jobs/${id}`);
   await end(page);
 });
+
+it.each([1280, 768, 375])(
+  "at %i px tells all of a job with long texts, in a table that says that it goes on",
+  async (width) => {
+    const [long, name] = ["n".repeat(128), "N".repeat(128)];
+    const tags = ["a-tag-of-many-letters-and-more", "second", "third", "fourth"];
+    const job = { schedule: { cron: "3,17,41 1-5/2 * * 1,3" }, target: { kind: "lambda", arn: stage.target }, tags };
+    await call(stage.keys.wanda, "PUT", `jobs/${long}`, { ...job, name });
+    const page = await newPage({ viewport: { width, height: 800 } });
+    await signIn(page, stage.keys.wanda);
+    for (const view of ["jobs", `jobs/${long}`]) {
+      await show(page, view);
+      await settled(page);
+      await expectNoSideScroll(page, view);
+    }
+    await show(page, "jobs");
+    await page.getByRole("table", { name: "Jobs" }).getByText("fourth").first().waitFor();
+    const cut = await page.evaluate(
+      () =>
+        [...document.querySelectorAll("main td, main .tag")].filter(
+          (box) => box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible",
+        ).length,
+    );
+    expect(cut).toBe(0);
+    const shade = (box: string) => page.locator(box).evaluate((element) => getComputedStyle(element).backgroundImage);
+    for (const box of ["main .flush .scroll", ...(width > 800 ? [] : ["nav ul"])])
+      expect(await shade(box)).toContain("linear-gradient");
+    await call(stage.keys.wanda, "DELETE", `jobs/${long}`);
+    await end(page);
+  },
+);

@@ -278,7 +278,7 @@ function columns(
       name: "Tags",
       class: "clip",
       cell: (job) =>
-        job.tags.slice(0, 3).map((tag) => (
+        job.tags.map((tag) => (
           <span key={tag} class="tag">
             {tag}
           </span>
