@@ -32,6 +32,13 @@ _LOOK_PERIOD_S: Final = 890
 _LISTED_AFTER_S: Final = 60
 _NOT_FOUND: Final = "ResourceNotFoundException"
 
+_CHANGED: Final = Outcome(
+    ok=False,
+    permanent=True,
+    error_type="TargetChanged",
+    error="Lambda did not answer the call, and the job's target is no durable function any more: nobody can look",
+)
+
 
 def name_of(stage: str, execution: Execution) -> str:
     """The name of an attempt's durable execution, at most 64 of A-Z a-z 0-9 - _."""
@@ -75,7 +82,9 @@ class DurableExecutions:
         if problem := self._forbidden(job, now):
             return GoesOn(problem)
         try:
-            functions = self._functions(job, execution)
+            if not record.started_arns and not job.spec.target.get("durable"):
+                return Ended(_CHANGED, now)
+            functions = self._functions(job, execution, record)
             arn = _arn_of(functions, job, record)
             if not arn and now - record.started_at < _LISTED_AFTER_S:
                 return GoesOn()
@@ -99,11 +108,15 @@ class DurableExecutions:
         """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
         if problem := self._forbidden(job, self.clock.now()):
             return problem
+        if not record.started_arns and not job.spec.target.get("durable"):
+            return _CHANGED.error
         note = record.stop.note if record.stop else ""
         try:
-            functions = self._functions(job, execution)
+            functions = self._functions(job, execution, record)
             if not (arn := _arn_of(functions, job, record)):
                 return f"Lambda knows no durable execution {record.durable_name}"
+            if ended_as := _ended_as(functions, arn):
+                return f"the durable execution had ended before: {ended_as}"
             error = {"ErrorType": STOPPED, "ErrorMessage": note or "stopped by hand"}
             functions.stop_durable_execution(DurableExecutionArn=arn, Error=error)
         except (BotoCoreError, ClientError) as error:
@@ -118,9 +131,13 @@ class DurableExecutions:
             return ""
         return "the platform does not allow the tenant the target (any more)"
 
-    def _functions(self, job: Job, execution: Execution) -> Any:
+    def _functions(self, job: Job, execution: Execution, record: Run) -> Any:
+        """A client of the region in which the attempt began: the job's target may be another one since."""
         event = {"minute8": {"tenant": execution.tenant, "job_id": execution.job_id}}
-        return client("lambda", job.spec.target, event, _TIMEOUT_S)
+        target = job.spec.target
+        if record.started_arns:
+            target = {**target, "arn": record.started_arns[0]}
+        return client("lambda", target, event, _TIMEOUT_S)
 
 
 def _arn_of(functions: Any, job: Job, record: Run) -> str:
@@ -132,6 +149,16 @@ def _arn_of(functions: Any, job: Job, record: Run) -> str:
         FunctionName=function, Qualifier=qualifier, DurableExecutionName=record.durable_name
     )
     return next((str(each["DurableExecutionArn"]) for each in listed["DurableExecutions"]), "")
+
+
+def _ended_as(functions: Any, arn: str) -> str:
+    """The status of a durable execution that has ended; empty: it goes on, or nobody can tell."""
+    try:
+        answer = functions.get_durable_execution(DurableExecutionArn=arn, IncludeExecutionData=False)
+    except (BotoCoreError, ClientError):
+        return ""  # who may not look may still stop it
+    status = str(answer["Status"])
+    return "" if status == "RUNNING" else status
 
 
 def outcome_of(answer: Mapping[str, Any]) -> Outcome:

@@ -219,6 +219,53 @@ def test_a_cancelled_run_stops_its_durable_execution(world: World, functions: Fa
     assert (functions.starts, len(world.sqs)) == (1, 0)
 
 
+def test_a_cancelled_run_says_that_its_durable_execution_had_ended(
+    world: World, functions: FakeLambda
+) -> None:
+    register(world)
+    world.run_until("2026-11-21T05:14:50Z", ticks=True)
+    functions.end("SUCCEEDED")
+    world.manual.cancel("alice", "alice:job:20261121T031500Z", "wrong month")
+    world.run_until("2026-11-21T05:16:00Z", ticks=True)
+    run = run_of(world)
+    assert (run["status"], run["stop_problem"]) == (
+        "failed",
+        "the durable execution had ended before: SUCCEEDED",
+    )
+    assert functions.newest["Status"] == "SUCCEEDED"
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_run_ends_whose_job_has_another_kind_of_target_since(
+    world: World, functions: FakeLambda, monkeypatch: pytest.MonkeyPatch, is_lost: bool, is_cancelled: bool
+) -> None:
+    regions = []
+
+    def client(service: str, target: dict[str, Any], *_: Any) -> FakeLambda:
+        regions.append(target["arn"].split(":")[3])
+        return functions
+
+    register(world)
+    if is_lost:
+        functions.after.append(ReadTimeoutError(endpoint_url="https://lambda"))
+    world.run_until(DUE)
+    monkeypatch.setattr(durable, "client", client)
+    world.registry.put(*KEY, job(at=DUE) | {"target": {"kind": "http", "url": "https://example.com/report"}})
+    functions.end("SUCCEEDED")
+    if is_cancelled:
+        world.manual.cancel("alice", "alice:job:20261121T031500Z", "")
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    run, nobody_looks = run_of(world), "no durable function any more"
+    assert (functions.starts, len(world.sqs), set(regions)) == (1, 0, set() if is_lost else {"us-east-1"})
+    if is_cancelled:
+        assert run["stop_problem"].endswith("SUCCEEDED") or nobody_looks in run["stop_problem"]
+    elif is_lost:
+        assert nobody_looks in run["attempts"][0]["error"]
+    else:
+        assert run["status"] == "succeeded"
+
+
 def test_an_execution_that_somebody_else_stopped_is_not_tried_again(
     world: World, functions: FakeLambda
 ) -> None:
