@@ -87,7 +87,7 @@ ROUTES = Routes()
 
 @ROUTES.add("GET", "/v1/overview", "read", response="TenantOverview", weight=_WEIGHT)
 def overview_of_tenant(services: Services, request: Request) -> Response:
-    """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs somebody.
+    """What a first look needs: the jobs, 24 hours back by outcome and hour, 24 hours ahead, what needs attention.
 
     Some twenty reads and at most 40 KB, however many jobs and runs there are. `job_counts`, `ahead`,
     `failing` and `not_running` are null while the directory of jobs is made: ask again.
