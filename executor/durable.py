@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.jobs.job import Job
 from common.limits import LOG_TAIL_BYTES
-from common.planning.execution import Execution
+from common.planning.execution import OWN_PAYLOAD_PREFIX, Execution
 from common.runs.claims import FIRST_LOOK_S
 from common.runs.outcome import STOPPED, Outcome
 from common.runs.run import Run
@@ -101,8 +101,11 @@ class DurableExecutions:
             return GoesOn(f"{refused.error_type}: {refused.error}")
         if answer["Status"] == "RUNNING":
             return GoesOn()
-        ended_at = answer.get("EndTimestamp")
-        return Ended(outcome_of(answer), min(now, ended_at.timestamp()) if ended_at else now)
+        ended_at, outcome = answer.get("EndTimestamp"), outcome_of(answer)
+        # Nobody has read the values of the secrets, so what could repeat them is not kept.
+        if job.secrets or execution.trigger_id.startswith(OWN_PAYLOAD_PREFIX):
+            outcome = _without_words(outcome)
+        return Ended(outcome, min(now, ended_at.timestamp()) if ended_at else now)
 
     def stop(self, job: Job, execution: Execution, record: Run) -> str:
         """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
@@ -159,6 +162,12 @@ def _ended_as(functions: Any, arn: str) -> str:
         return ""  # who may not look may still stop it
     status = str(answer["Status"])
     return "" if status == "RUNNING" else status
+
+
+def _without_words(outcome: Outcome) -> Outcome:
+    """The outcome without what a function says that knows secrets."""
+    error = outcome.error and "not kept, since it can contain the secrets of the job"
+    return replace(outcome, error=error, log_tail="")
 
 
 def outcome_of(answer: Mapping[str, Any]) -> Outcome:

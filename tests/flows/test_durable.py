@@ -114,6 +114,27 @@ def test_a_run_follows_its_durable_execution_to_the_end(world: World, functions:
     assert len(functions.looks) < 50
 
 
+@pytest.mark.parametrize("status", ["SUCCEEDED", "FAILED"])
+@pytest.mark.parametrize("is_own", [False, True])
+def test_what_a_function_says_that_knows_secrets_is_not_kept(
+    world: World, functions: FakeLambda, is_own: bool, status: str
+) -> None:
+    world.secrets.put("alice", "token", "p4ssword", world.clock.now())
+    payload = {"key": "secret://token"}
+    if is_own:
+        register(world, cron="0 9 * * *", retry={"max_attempts": 1})
+        world.manual.run_now(*KEY, "by-hand", json.dumps(payload))
+    else:
+        register(world, payload=payload, retry={"max_attempts": 1})
+    world.run_until(DUE, ticks=True)
+    texts = {"Result": "got p4ssword", "Error": {"ErrorType": "Boom", "ErrorMessage": "no key p4ssword"}}
+    functions.end(status, **texts)
+    world.run_until("2026-11-21T03:20:00Z", ticks=True)
+    run = run_of(world)
+    assert (run["status"], "p4ssword" in str(run)) == (status.lower(), False)
+    assert "not kept" in str(run) or status == "SUCCEEDED"
+
+
 def test_a_day_of_waiting_costs_about_a_hundred_looks(world: World, functions: FakeLambda) -> None:
     register(world)
     world.run_until("2026-11-22T03:15:00Z", ticks=True)
