@@ -105,7 +105,7 @@ def mute(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Mute a group of failures: it counts no more as a failure that needs attention, and subscriptions are silent about it.
+    """Mute a group of failures: it no longer counts as needing attention, and subscriptions are silent about it.
 
     Without --until it ends when the job, having succeeded or having been changed, fails again.
     """
