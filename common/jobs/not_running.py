@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
@@ -21,7 +22,7 @@ from common.runs.outcome import cut
 from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import DAMAGE, Expression, Item
 from common.timing.instants import DAY_S
 
 
@@ -106,9 +107,12 @@ class NotRunning:
     def of_item(cls, item: Item) -> NotRunning | None:
         """The note of a streak item; None if it has none that can be read."""
         note, name = item.get("not_running"), item["sk"].removeprefix(keys.STREAK_PREFIX)
-        if not isinstance(note, dict) or note.get("reason") not in REASONS:
-            return None
-        return cls(**note, name=name, revision=int(item["revision"]))
+        with suppress(*DAMAGE):
+            if isinstance(note, dict) and note["reason"] in REASONS:
+                at, detail = math.floor(note["since_at"]), str(note["detail"])
+                is_share = bool(note.get("is_share"))
+                return cls(note["reason"], at, detail, is_share, name, int(item["revision"]))
+        return None
 
 
 def skipped(newest: Sequence[Run], now: float) -> NotRunning | None:
