@@ -29,7 +29,7 @@ import os
 if os.environ["{variable}"] != "{value}":
     raise RuntimeError("another version's configuration")
 """
-VARIABLES = {"api": "SPREAD_S", "executor": "SERVICE_LATENESS_S"}
+VARIABLES = {"minute8/api": "SPREAD_S", "executor": "SERVICE_LATENESS_S"}
 
 
 @pytest.fixture(scope="module")
