@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from common.clock import Clock
 from common.jobs.job import Job
-from common.limits import LOG_TAIL_BYTES
+from common.limits import LOG_TAIL_BYTES, MAX_DURABLE_S
 from common.planning.execution import OWN_PAYLOAD_PREFIX, Execution
 from common.runs.claims import FIRST_LOOK_S
 from common.runs.outcome import STOPPED, Outcome
@@ -79,6 +79,9 @@ class DurableExecutions:
         if job is None:
             words = "the job was deleted; its durable execution was not stopped"
             return Ended(Outcome(ok=False, permanent=True, error_type="JobDeleted", error=words), now)
+        if now - record.started_at > MAX_DURABLE_S:
+            words = "nobody could see its end for as long as a durable execution can last"
+            return Ended(Outcome(ok=False, permanent=True, error_type="EndUnknown", error=words), now)
         if problem := self._forbidden(job, now):
             return GoesOn(problem)
         try:

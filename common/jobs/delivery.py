@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 AT_LEAST: Final = "at least once"
-AT_MOST: Final = "at most once"
 EXACTLY: Final = "exactly once"
 EACH_ATTEMPT: Final = "each attempt exactly once"
+Called = Literal["at least once", "exactly once", "each attempt exactly once"]
 
 
 class Delivery(Struct, frozen=True):
@@ -18,7 +18,7 @@ class Delivery(Struct, frozen=True):
 
     kind: str
     applies_to: str
-    called: Literal["at least once", "at most once", "exactly once", "each attempt exactly once"]
+    called: Called
     key: str
     kept: str
 
@@ -41,7 +41,7 @@ DELIVERIES: Final = (
 
 
 def delivery_of(target: Mapping[str, Any]) -> Delivery:
-    """The row of a stored target. A workflow counts as standard, and an operation as one without a token."""
+    """The row of a stored target. A workflow counts as standard. An operation counts as without a token."""
     kind, is_fifo = target["kind"], str(target.get("arn", "")).endswith(".fifo")
     applies_to = {
         "lambda": "durable" if target.get("durable") else "not durable",

@@ -38,7 +38,7 @@ MAX_VALUE_CHARS: Final[Mapping[str, int]] = {
     "job_id": 128,
     "tenant": 64,
     "attempt": 10,
-    "callback_url": 600,
+    "callback_url": 700,
     "callback_token": 43,
 }
 # What a target that gets the payload alone needs to call back.

@@ -1,10 +1,10 @@
-"""Who holds the permits of a key, and who waits for one.
+"""Who holds the permits of a key, and who waits for a permit.
 
-Overlap is a key with one permit, for all attempts of a run; a concurrency key has several, each for one attempt. One
-item per key, in the runs table, has the holders with the ends of their leases, and the first runs that wait. The runs'
-records are the truth, and a lease is a hint: who finds no permit reads the records of the holders, and frees those that
-have ended. Whoever frees a permit wakes the runs that have waited longest: a run in line has no message of its own. A
-list of the keys with a line lets a chore find what was overlooked (`scheduler/lines.py`).
+Overlap is a key with a single permit, which is for all attempts of a run. A concurrency key has several permits, each
+for a single attempt. A key's item in the runs table has the holders with the ends of their leases, and the first runs
+that wait. The runs' records are the truth, and a lease is a hint: a run that finds no permit reads the records of the
+holders, and frees those that have ended. Whoever frees a permit wakes the runs that have waited longest: a run in line
+has no message of its own. A list of the keys with a line lets a chore find what was overlooked (`scheduler/lines.py`).
 """
 
 from __future__ import annotations

@@ -695,7 +695,7 @@ class TargetDelivery(TypedDict):
 
     kind: str
     applies_to: str
-    called: Literal["at least once", "at most once", "exactly once", "each attempt exactly once"]
+    called: Literal["at least once", "exactly once", "each attempt exactly once"]
     key: str
     kept: str
 

@@ -228,6 +228,17 @@ def test_who_may_not_look_says_so_and_looks_again(world: World, functions: FakeL
     assert world.statuses(*KEY) == ["succeeded"]
 
 
+def test_nobody_looks_longer_than_a_durable_execution_can_last(world: World, functions: FakeLambda) -> None:
+    register(world)
+    world.run_until(DUE)
+    world.clock.move_to(at(DUE) + 367 * 86_400)
+    functions.before = [refused("AccessDeniedException", 403)] * 20
+    world.tick()
+    world.deliver()
+    run = run_of(world)
+    assert (run["status"], run["attempts"][0]["error_type"], functions.looks) == ("failed", "EndUnknown", [])
+
+
 def test_a_cancelled_run_stops_its_durable_execution(world: World, functions: FakeLambda) -> None:
     register(world)
     world.run_until("2026-11-21T03:20:00Z", ticks=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta
 
+from common.jobs.delivery import Called
 from minute8.api.shapes.base import (
     ErrorText,
     ErrorType,
@@ -124,7 +125,7 @@ class TargetDelivery(ResponseBody):
     kind: str
     applies_to: Annotated[str, Meta(description="To which targets of the kind.")]
     called: Annotated[
-        Literal["at least once", "at most once", "exactly once", "each attempt exactly once"],
+        Called,
         Meta(description="How often, whatever dies or is delivered twice."),
     ]
     key: Annotated[str, Meta(description="By which whoever is called knows a repetition.")]
