@@ -214,6 +214,8 @@ def durable_target(embedded: Embedded) -> dict[str, Any]:
 
 
 FIRE: Final = Execution("alice", "report", 0, 0, 1)
+# A look ends a durable execution that began longer ago than Lambda lets any go on.
+NOW_AT: Final = int(SystemClock().now())
 NAME: Final = name_of("test", FIRE)
 MINUTELY: Final = Schedule(EveryTiming(60, 0))
 
@@ -230,7 +232,7 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
     (started,) = {outcome.started for outcome in outcomes}
     assert ("/durable-execution/" in started[0], outcomes[2].accepted) == (True, True)
     durables = DurableExecutions(AnyTenant(), SystemClock())
-    record = Run.of(FIRE, "running", durable_name=NAME, started_arns=started)
+    record = Run.of(FIRE, "running", started_at=NOW_AT, durable_name=NAME, started_arns=started)
     assert durables.look(job, FIRE, record) == GoesOn()
     by_name = structs.replace(record, started_arns=())
     wait_until(lambda: durables.look(job, FIRE, by_name) != GoesOn(), "it goes on")
@@ -244,7 +246,7 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
 def test_a_durable_execution_is_stopped(durable_target: dict[str, Any]) -> None:
     job = plain_job("alice", "report", MINUTELY, target=durable_target)
     started = call_function(durable_target, durable_event(3_600), 20).started
-    record = Run.of(FIRE, "running", durable_name=NAME, started_arns=started)
+    record = Run.of(FIRE, "running", started_at=NOW_AT, durable_name=NAME, started_arns=started)
     durables = DurableExecutions(AnyTenant(), SystemClock())
     assert durables.stop(job, FIRE, record) == ""
     end = durables.look(job, FIRE, record)
