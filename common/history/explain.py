@@ -30,7 +30,7 @@ from common.runs.run import Run
 from common.timing.compiled import compiled, in_all_clocks
 from common.timing.cron import Cron, CronInYears
 from common.timing.date_bits import date_bits
-from common.timing.excluded_days import Dates, calendar_days
+from common.timing.excluded_days import WEEKDAYS, Dates, calendar_days
 from common.timing.fires import cron_fires, fires, first_firing, local_date
 from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
 from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
@@ -122,23 +122,25 @@ def _outside_bounds(schedule: Schedule, at: int) -> Iterator[Reason]:
 
 
 def _excluded(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator[Reason]:
-    date = local_date(schedule, at)
+    day = local_date(schedule, at)
     moves = (
         ""
         if schedule.on_excluded == SKIP
         else f" Its times of such a date move to the {schedule.on_excluded} one."
     )
-    if date in schedule.exclude_dates:
-        yield Reason(EXCLUDED_DATE, f"Its schedule excludes {date}.{moves}", {"date": date})
+    if day in schedule.exclude_dates:
+        yield Reason(EXCLUDED_DATE, f"Its schedule excludes {day}.{moves}", {"date": day})
+    if (weekday := WEEKDAYS[date.fromisoformat(day).weekday()]) in schedule.exclude_weekdays:
+        yield Reason(EXCLUDED_DATE, f"Its schedule excludes each {weekday}.{moves}", {"date": day})
     for name in schedule.calendars:
-        if date in dates_of(name):
+        if day in dates_of(name):
             yield Reason(
-                CALENDAR, f"The calendar {name} holds {date}.{moves}", {"calendar": name, "date": date}
+                CALENDAR, f"The calendar {name} holds {day}.{moves}", {"calendar": name, "date": day}
             )
     included = schedule.include_calendars
-    if included and not any(date in dates_of(name) for name in included):
-        text = f"It fires on the dates of {' and '.join(included)} only, and {date} is none.{moves}"
-        yield Reason(CALENDAR, text, {"calendars": list(included), "date": date})
+    if included and not any(day in dates_of(name) for name in included):
+        text = f"It fires on the dates of {' and '.join(included)} only, and {day} is none.{moves}"
+        yield Reason(CALENDAR, text, {"calendars": list(included), "date": day})
 
 
 def _interval_reasons(schedule: Schedule, at: int) -> Iterator[Reason]:
@@ -220,7 +222,7 @@ def _unmatched(cron: Cron, zone: str, at: int) -> Iterator[Reason]:
     if isinstance(cron, CronInYears) and not cron.years & date:
         yield _not_matched("year", f"Its years do not include {local.year}.", local.year)
     on_day, on_weekday = bool(cron.days & date), bool(cron.weekdays & date)
-    weekday = _WEEKDAYS[local.isoweekday() % 7]
+    weekday = _WEEKDAYS[local.weekday()]
     if cron.either_day:
         if not on_day and not on_weekday:
             text = (

@@ -5,6 +5,7 @@ The dates of named calendars are unknown unless the caller passes them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,11 @@ from common.ids import PACE_KEY_CHARS, is_id
 from common.preview.words import describe
 from common.registration.schedule_text import parse_schedule
 from common.timing.compiled import compiled, in_all_clocks
-from common.timing.cron import on_any_date, shortest_interval_s
+from common.timing.cron import Cron, on_any_date, shortest_interval_s
+from common.timing.date_bits import LAST, weekday_bit, weekday_bits
 from common.timing.date_interval import DateInterval
 from common.timing.durations import duration_text, parse_instant
-from common.timing.excluded_days import NO_DAYS, Excluded, of_parts
+from common.timing.excluded_days import NO_DAYS, WEEKDAYS, Excluded, of_parts
 from common.timing.fires import can_fire, fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.max_runs import limited
@@ -106,10 +108,13 @@ def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
     if pace := resolved.get("pace"):  # a target is not a key that clients may write
         key = pace["key"] if is_id(pace["key"], PACE_KEY_CHARS) else None
         fields["pace"] = {**pace, "key": key}
-    if dates := resolved.get("exclude_dates"):
-        fields["exclude"] = {"dates": dates}
-    if calendars := resolved.get("calendars"):
-        fields["exclude"] = fields.get("exclude", {}) | {"calendars": calendars}
+    for name, stored in (
+        ("dates", "exclude_dates"),
+        ("weekdays", "exclude_weekdays"),
+        ("calendars", "calendars"),
+    ):
+        if excluded := resolved.get(stored):
+            fields.setdefault("exclude", {})[name] = excluded
     return fields
 
 
@@ -222,6 +227,7 @@ def _timing_warnings(schedule: Schedule, now: int, excluded: Excluded) -> Iterat
     if isinstance(schedule.timing, CronTiming):
         yield from _text_warnings(schedule.timing)
         yield from _rarity_warnings(next_fires(schedule, now, 3, excluded=excluded), now)
+        yield from _moved_warnings(schedule, compiled(schedule.timing))
         yield from _clock_warnings(schedule, schedule.timing, now)
 
 
@@ -292,6 +298,19 @@ def _step_warnings(name: str, item: str) -> Iterator[str]:
         yield f"The step of `{item}` is never taken: it means just {low}."
     elif match[1] and size % step:
         yield f"`{item}` is not every {step} {name}s: {size} is not divisible by {step}, so the last gap is shorter."
+
+
+def _moved_warnings(schedule: Schedule, cron: Cron) -> Iterator[str]:
+    """Whether a time may move to a day of the week that the cron leaves out, as a Friday's to a Saturday."""
+    if schedule.on_excluded == SKIP or cron.either_day:
+        return
+    left_out = (
+        day for day in (*range(1, 7), 0) if not cron.weekdays & (weekday_bits(day) | weekday_bit(day, LAST))
+    )
+    if others := [day for day in left_out if WEEKDAYS[day - 1] not in schedule.exclude_weekdays]:
+        names = " or ".join(_WEEKDAYS[day] for day in others)
+        words = json.dumps([WEEKDAYS[day - 1] for day in others])
+        yield f"A time may move to a {names}, which the cron leaves out: exclude.weekdays {words} keeps it off."
 
 
 def _rarity_warnings(upcoming: list[int], now: int) -> Iterator[str]:

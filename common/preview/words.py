@@ -22,6 +22,7 @@ from common.timing.date_bits import (
     weekday_bits,
 )
 from common.timing.durations import duration_text
+from common.timing.excluded_days import WEEKDAYS
 from common.timing.instants import rfc3339
 from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
 from common.timing.zones import iso_date
@@ -82,6 +83,11 @@ def _limits(schedule: Schedule) -> str:
     if schedule.exclude_dates:
         dates = len(schedule.exclude_dates)
         sentence += f", except on {dates} date" + ("s" if dates > 1 else "")
+    if schedule.exclude_weekdays:
+        names = (
+            _WEEKDAYS[_MONDAY_FIRST[WEEKDAYS.index(weekday)]] + "s" for weekday in schedule.exclude_weekdays
+        )
+        sentence += f", except on {' and '.join(names)}"
     if schedule.calendars:
         sentence += f", except on the dates of {' and '.join(schedule.calendars)}"
     if schedule.include_calendars:

@@ -76,6 +76,14 @@ class ExcludeDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields
             description="Local dates (2026-12-24) on which the job does not fire.",
         ),
     ] = []
+    weekdays: Annotated[
+        list[Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]],
+        Meta(
+            max_length=6,
+            description="Days of the week on which the job does not fire; with `on_excluded`, "
+            'none moves to one: ["sat", "sun"].',
+        ),
+    ] = []
     calendars: Annotated[
         list[_CalendarName], Meta(max_length=MAX_CALENDARS, description="Names of the tenant's calendars.")
     ] = []

@@ -24,6 +24,7 @@ from common.timing.cron import on_any_date, shortest_interval_s
 from common.timing.date_interval import MAX_DAYS, MAX_MONTHS, DateInterval, steps_of
 from common.timing.durations import instant_hint, parse_duration, parse_instant
 from common.timing.eventbridge_cron import compile_eventbridge, read_eventbridge
+from common.timing.excluded_days import WEEKDAYS
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
 from common.timing.schedule import (
     MINUTE8,
@@ -151,6 +152,7 @@ def _single(
     return Schedule(
         timing=timing,
         exclude_dates=_distinct(exclude.get("dates", ())),
+        exclude_weekdays=tuple(sorted(set(exclude.get("weekdays", ())), key=WEEKDAYS.index)),
         calendars=_distinct(exclude.get("calendars", ())),
         interval=interval,
         include_calendars=_distinct(fields.get("include_calendars", ())),

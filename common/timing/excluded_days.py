@@ -102,6 +102,26 @@ class ExcludedDays:
         return day
 
 
+class WeekdayDays(ExcludedDays):
+    """These days of each week; Monday is 0."""
+
+    __slots__ = ("_weekdays",)
+
+    def __init__(self, weekdays: Iterable[int]) -> None:
+        super().__init__()
+        self._weekdays = frozenset(weekdays)
+
+    def __bool__(self) -> bool:
+        return bool(self._weekdays)
+
+    def has(self, day: int) -> bool:
+        return (day - 1) % 7 in self._weekdays
+
+    def of_year(self, year: int) -> int:
+        first, end = year_days(year)
+        return sum(1 << day - first for day in range(first, end) if (day - 1) % 7 in self._weekdays)
+
+
 class OutsideDays(ExcludedDays):
     """All dates that are in none of the calendars."""
 
@@ -169,6 +189,8 @@ def days_of(schedule: Schedule, excluded: Callable[[Schedule], ExcludedDays]) ->
     )
 
 
+# As a schedule excludes them.
+WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 NO_DAYS: Final = ExcludedDays()
 # What searches take: merged days, or ISO dates that are merged for one search; of several schedules those of each.
 Excluded = ExcludedDays | DaysOfEach | Collection[str]
@@ -183,6 +205,6 @@ def of_parts(schedule: Schedule, excluded: Excluded) -> Iterator[tuple[Schedule,
 
 
 @lru_cache(maxsize=1024)
-def own_days(iso_dates: tuple[str, ...]) -> ExcludedDays:
-    """A schedule's own excluded dates; a tick asks for the same ones in each window."""
-    return ExcludedDays.of(iso_dates)
+def own_days(iso_dates: tuple[str, ...], weekdays: tuple[str, ...]) -> ExcludedDays:
+    """What a schedule excludes itself; a tick asks for the same in each window."""
+    return ExcludedDays.of(iso_dates) + WeekdayDays(map(WEEKDAYS.index, weekdays))

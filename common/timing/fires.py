@@ -127,11 +127,11 @@ def _bounded(schedule: Schedule, start: int, end: int) -> tuple[int, int]:
 
 def _dates(schedule: Schedule, excluded: Excluded) -> ExcludedDays | None:
     """The excluded dates from both sources; None if there are none."""
-    if not excluded and not schedule.exclude_dates:
+    if not (excluded or schedule.exclude_dates or schedule.exclude_weekdays):
         return None
     assert not isinstance(excluded, DaysOfEach)
     days = excluded if isinstance(excluded, ExcludedDays) else ExcludedDays.of(excluded)
-    return days + own_days(schedule.exclude_dates) if schedule.exclude_dates else days
+    return days + own_days(schedule.exclude_dates, schedule.exclude_weekdays)
 
 
 def _moved(schedule: Schedule, cron: Cron, excluded: ExcludedDays | None) -> tuple[Cron, ExcludedDays | None]:

@@ -80,11 +80,11 @@ class Pace:
 class Schedule:
     """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter, spread and pace.
 
-    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`). Also excluded are dates in one of
-    the `calendars`, or in none of the `include_calendars` if there are any. Both are names; the caller resolves their
-    dates and passes them to `fires`. `on_excluded` is SKIP, NEXT or PREVIOUS. With an `interval`, a cron fires on its
-    dates only. `jitter_s` delays each fire by another
-    number of seconds, `spread_s` all fires of a job by the same number.
+    `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`), `exclude_weekdays` some of "mon" to
+    "sun". Also excluded are dates in one of the `calendars`, or in none of the `include_calendars` if there are any.
+    Both are names; the caller resolves their dates and passes them to `fires`. `on_excluded` is SKIP, NEXT or PREVIOUS.
+    With an `interval`, a cron fires on its dates only. `jitter_s` delays each fire by another number of seconds,
+    `spread_s` all fires of a job by the same number.
     """
 
     timing: Timing
@@ -98,6 +98,7 @@ class Schedule:
     include_calendars: tuple[str, ...] = ()
     on_excluded: str = SKIP
     interval: DateInterval | None = None
+    exclude_weekdays: tuple[str, ...] = ()
 
     @property
     def tolerance_s(self) -> int:
@@ -133,6 +134,7 @@ class Schedule:
             "start_at": self.start_at,
             "end_at": self.end_at,
             "exclude_dates": list(self.exclude_dates) or None,
+            "exclude_weekdays": list(self.exclude_weekdays) or None,
             "calendars": list(self.calendars) or None,
             "interval": self.interval.to_item() if self.interval else None,
             "include_calendars": list(self.include_calendars) or None,
@@ -153,6 +155,7 @@ class Schedule:
             start_at=int(item["start_at"]) if "start_at" in item else None,
             end_at=int(item["end_at"]) if "end_at" in item else None,
             exclude_dates=tuple(item.get("exclude_dates", ())),
+            exclude_weekdays=tuple(item.get("exclude_weekdays", ())),
             calendars=tuple(item.get("calendars", ())),
             include_calendars=tuple(item.get("include_calendars", ())),
             on_excluded=item.get("on_excluded", SKIP),

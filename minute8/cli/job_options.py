@@ -61,6 +61,10 @@ _EXCLUDE: Final[dict[str, Any]] = {
     "dates": Annotated[
         Texts, typer.Option("--exclude-date", help="A date on which the job does not fire; repeatable.")
     ],
+    "weekdays": Annotated[
+        Texts,
+        typer.Option("--exclude-weekday", help="sat or such: no fire on that day of a week; repeatable."),
+    ],
     "calendars": Annotated[
         Texts,
         typer.Option(

@@ -105,7 +105,8 @@ def test_the_limits_are_the_codes(section: str, field: str) -> None:
     for name in ("minimum", "maximum", "maxLength", "maxItems", "item minLength", "item maxLength"):
         if name in constraints:
             assert re.search(rf"\b{constraints[name]}\b", limits), f"{field}: {name} {constraints[name]}"
-    choices = constraints.get("enum", [constraints["const"]] if "const" in constraints else [])
+    choices = [constraints["const"]] if "const" in constraints else []
+    choices = constraints.get("enum", constraints.get("item enum", choices))
     assert re.findall(r'`"(\w+)"`', row["type"]) == choices
 
 

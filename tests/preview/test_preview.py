@@ -73,6 +73,7 @@ def test_sentences(raw: dict[str, object], sentence: str) -> None:
         ({"cron": "*/7 * * * *"}, "not divisible by 7"),
         ({"every": "1m", "jitter_s": 90}, "may swap"),
         ({"at": "2025-12-31T23:59:59Z"}, "any more"),
+        ({"cron": "0 9 * * 1-5", "on_excluded": "next"}, 'exclude.weekdays ["sat", "sun"] keeps it off'),
         ({"every": "1h", "exclude": {"calendars": ["holidays"]}}, "holidays"),
     ],
 )

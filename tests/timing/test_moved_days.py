@@ -64,6 +64,13 @@ NAMED = {"calendars": ("feasts", "weekends")}
                         "exclude_dates": ("2026-12-25",)}, "2026-12-20", 20, ["12-24 09:00", "12-28 09:00"]),
         ("0 9 20 12 *", {"include_calendars": ("feasts",), "on_excluded": "next"}, "2026-12-20", 20,
          ["12-24 09:00"]),
+        # A holiday's time does not move to a weekend: Friday the 25th goes to Tuesday, by the feast of Monday.
+        ("0 9 25 12 *", {"calendars": ("feasts",), "exclude_weekdays": ("sat", "sun"), "on_excluded": "next"},
+         "2026-12-20", 20, ["12-29 09:00"]),
+        ("0 9 26 12 *", {"exclude_weekdays": ("sat", "sun"), "on_excluded": "previous"}, "2026-12-20", 20,
+         ["12-25 09:00"]),
+        ("0 9 * * *", {"exclude_weekdays": ("mon", "tue", "wed", "thu", "fri")}, "2026-12-20", 8,
+         ["12-20 09:00", "12-26 09:00", "12-27 09:00"]),
         # 31 days are searched.
         ("0 9 22 11 *", {"include_calendars": ("feasts",), "on_excluded": "next"}, "2026-11-20", 60, []),
         ("0 9 23 11 *", {"include_calendars": ("feasts",), "on_excluded": "next"}, "2026-11-20", 60,
@@ -110,7 +117,9 @@ def test_an_independent_implementation_agrees(data: st.DataObject) -> None:
         else frozenset(first + timedelta(days=60 + n) for n in range(40) if including >> n & 1)
     )
     on_excluded = draw(st.sampled_from(("skip", "next", "previous")))
-    truth = calendar_reference.Calendars(excluded, included, on_excluded)
+    weekdays = draw(st.sampled_from(((), ("sun", "sat"), ("fri",))))
+    of_weekdays = {day for n in range(300) if f"{day:= first + timedelta(days=n):%a}".lower() in weekdays}
+    truth = calendar_reference.Calendars(excluded | of_weekdays, included, on_excluded)
     expected = calendar_reference.fire_times(expression, zone, truth, start, end)
 
     own = draw(st.integers(0, len(excluded)))  # some are the schedule's own, the others a calendar's
@@ -118,6 +127,7 @@ def test_an_independent_implementation_agrees(data: st.DataObject) -> None:
     schedule = Schedule(
         CronTiming(expression, zone),
         exclude_dates=tuple(texts[:own]),
+        exclude_weekdays=weekdays,
         calendars=("c",),
         include_calendars=() if included is None else ("i",),
         on_excluded=on_excluded,

@@ -19,6 +19,7 @@ export interface Form {
   start_at: string;
   end_at: string;
   exclude_dates: string;
+  exclude_weekdays: string;
   exclude_calendars: string;
   max_runs: string;
   include_calendars: string;
@@ -78,6 +79,7 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   start_at: ["schedule.start_at", "text"],
   end_at: ["schedule.end_at", "text"],
   exclude_dates: ["schedule.exclude.dates", "list"],
+  exclude_weekdays: ["schedule.exclude.weekdays", "list"],
   exclude_calendars: ["schedule.exclude.calendars", "list"],
   max_runs: ["schedule.max_runs", "number"],
   include_calendars: ["schedule.include_calendars", "list"],
@@ -183,7 +185,7 @@ export function anchored(schedule: Definition, job: Anchored | null): Definition
 }
 
 /** What goes into each of several schedules, and not beside them. */
-const OF_ONE: readonly Box[] = ["timezone", "exclude_dates", "exclude_calendars", "include_calendars", "on_excluded"];
+const OF_ONE: readonly Box[] = ["timezone", "exclude_dates", "exclude_weekdays", "exclude_calendars", "include_calendars", "on_excluded"];
 
 /** The form without the boxes that its kind of schedule does not have. */
 function said(form: Form): Form {

@@ -151,6 +151,7 @@ export function EditorFields(props: Props): JSX.Element {
                 label="Not on these dates"
                 hint="2026-12-24, 2026-12-25"
               />
+              <Line {...props} name="exclude_weekdays" label="Not on these days of a week" hint="sat, sun" />
               <CalendarsField
                 {...fieldOf(props, "exclude_calendars")}
                 label="Not on the dates of these calendars"
@@ -319,6 +320,7 @@ const BOUNDS = [
     "end_at",
     "max_runs",
     "exclude_dates",
+    "exclude_weekdays",
     "exclude_calendars",
     "include_calendars",
     "on_excluded",

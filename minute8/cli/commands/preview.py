@@ -64,6 +64,10 @@ class ScheduleOptions:
         list[str] | None,
         typer.Option("--exclude-date", help="A date on which it does not fire; repeatable."),
     ] = None
+    exclude_weekdays: Annotated[
+        list[str] | None,
+        typer.Option("--exclude-weekday", help="sat or such: no fire on that day of a week; repeatable."),
+    ] = None
     exclude_calendars: Annotated[
         list[str] | None,
         typer.Option("--exclude-calendar", help="A file of dates on which it does not fire; repeatable."),
@@ -83,8 +87,9 @@ class ScheduleOptions:
             raise typer.BadParameter("give the cron expression once: as an argument, or as --cron")
         names = ("every", "at", "timezone", "anchor", "dialect", "dst", "max_runs", "on_excluded")
         fields = {name: getattr(self, name) for name in names}
-        if self.exclude_dates:
-            fields["exclude"] = {"dates": self.exclude_dates}
+        exclude = {"dates": self.exclude_dates, "weekdays": self.exclude_weekdays}
+        if given_parts := {name: values for name, values in exclude.items() if values}:
+            fields["exclude"] = given_parts
         if self.schedules:
             fields["schedules"] = read_json(self.schedules, "--schedules")
         return {"cron": self.cron or self.cron_option} | fields
