@@ -10,7 +10,7 @@ from common.errors import shown
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Item
-from common.tenants.audit import RETENTION_S, Audit
+from common.tenants.audit import Audit
 from common.tenants.audit_chain import (
     ALTERED,
     DELETED,
@@ -25,8 +25,10 @@ from common.tenants.audit_chain import (
     Seal,
     Tampering,
     can_be_sealed,
+    entry_at,
     entry_hash,
     entry_id_of,
+    has_expired,
 )
 from common.tenants.audit_seals import altered, unreadable
 from common.timing.instants import DAY_S, rfc3339
@@ -161,17 +163,6 @@ def compare(seal: Seal, items: Iterable[Item], now: float) -> list[Tampering]:
     return differences
 
 
-def has_expired(entry_id: str, now: float) -> bool:
-    """Whether DynamoDB may have deleted the entry because of its age."""
-    return entry_at(entry_id) + RETENTION_S <= now
-
-
 def sealed_late(seal: Seal) -> int:
     """How many entries are older than the chain: nobody knows whether they were changed before they were sealed."""
     return sum(entry_at(entry_id) + _SEALED_WITHIN_S < seal.sealed_at for entry_id, _ in seal.entries)
-
-
-def entry_at(entry_id: str) -> int:
-    """When the entry was made, in seconds; 0 if its id has no time."""
-    digits = entry_id.partition("-")[0]
-    return int(digits) // 1_000 if digits.isdecimal() else 0

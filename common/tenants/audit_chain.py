@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -111,6 +111,25 @@ class Tampering:
 def entry_id_of(item: Mapping[str, Any]) -> str:
     """The id of a stored entry."""
     return str(item["sk"]).removeprefix(keys.AUDIT_PREFIX)
+
+
+def missing_entry(seal: Seal, stored_ids: Collection[str], since: str, now: float) -> str | None:
+    """The first entry from `since` on that a seal has and that is not stored, and not because of its age. Pure."""
+    sealed = (
+        entry_id for entry_id, _ in seal.entries if entry_id >= since and not has_expired(entry_id, now)
+    )
+    return next((entry_id for entry_id in sealed if entry_id not in stored_ids), None)
+
+
+def has_expired(entry_id: str, now: float) -> bool:
+    """Whether DynamoDB may have deleted the entry because of its age."""
+    return entry_at(entry_id) + RETENTION_S <= now
+
+
+def entry_at(entry_id: str) -> int:
+    """When the entry was made, in seconds; 0 if its id has no time."""
+    digits = entry_id.partition("-")[0]
+    return int(digits) // 1_000 if digits.isdecimal() else 0
 
 
 def can_be_sealed(entry_id: str) -> bool:

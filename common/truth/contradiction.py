@@ -22,7 +22,10 @@ SHARD_COUNT: Final = "shard-count"
 TENANT_CORRUPT: Final = "tenant-corrupt"
 TENANT_MISSING: Final = "tenant-missing"
 TENANT_UNLISTED: Final = "tenant-unlisted"
+TENANT_DIFFERS: Final = "tenant-differs"
+TENANT_ROLLED_BACK: Final = "tenant-rolled-back"
 TENANT_COUNTS: Final = "tenant-counts"
+AUDIT_LOST: Final = "audit-lost"
 RUN_STUCK: Final = "run-stuck"
 RUN_CORRUPT: Final = "run-corrupt"
 ITEM_UNREADABLE: Final = "item-unreadable"
@@ -88,7 +91,20 @@ DECISIONS: Final[dict[str, Decision]] = {
     TENANT_UNLISTED: Decision(
         "the tenant's item", "the list of tenants", "write the list's item anew from the tenant's"
     ),
+    TENANT_DIFFERS: Decision(
+        "the newest audit entry of the field; without one a person",
+        "the tenant's item and the list of tenants",
+        "write what differs as the audit says; without an entry, change the tenant: both items are written",
+    ),
+    TENANT_ROLLED_BACK: Decision(
+        "the audit", "the tenant", "change the tenant again; the audit has what was changed"
+    ),
     TENANT_COUNTS: Decision("the jobs", "the tenant's counts", "count the tenant's jobs anew"),
+    AUDIT_LOST: Decision(
+        "a person",
+        "the audit",
+        "find out who may write the audit's table; nothing brings an entry back but a restored copy of it",
+    ),
     RUN_STUCK: Decision("the run's record", "the queue", "send its next attempt again"),
     RUN_CORRUPT: Decision("a person", "the run's record", "restore the table, or delete the run's item"),
     ITEM_UNREADABLE: Decision(

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from common.clock import Clock
 from common.jobs.job import Job, exists
 from common.jobs.ledger import COUNTED, counted
 from common.storage import keys
-from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, every
+from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, every, unchanged
 from common.storage.table import Query, Tables
+from common.storage.transactions import Transaction
 from common.storage.wire import Item
-from common.tenants.audit import Audit, Entry
+from common.tenants import rules_cache
+from common.tenants.audit import RETENTION_S, Audit, Entry, EntryFilter, differing
+from common.tenants.audit_chain import Seal, Tampering, missing_entry
+from common.tenants.audit_seals import AuditSeals
 from common.tenants.states import DELETED, DELETING
 from common.tenants.tenant import Tenant, TenantRules
 from common.texts import UNREADABLE
 from common.truth.contradiction import (
+    AUDIT_LOST,
     JOB_LOST,
     JOB_ROLLED_BACK,
     TENANT_CORRUPT,
     TENANT_COUNTS,
+    TENANT_DIFFERS,
     TENANT_MISSING,
+    TENANT_ROLLED_BACK,
     TENANT_UNLISTED,
     Contradiction,
     Subject,
@@ -32,6 +40,8 @@ from common.truth.jobs import read_job
 # Of a tenant's audit, the newest entries.
 ENTRIES_READ: Final = 200
 _MAX_LOOKS: Final = 5
+_JOB_CHANGES: Final = ("job.created", "job.changed", "job.paused", "job.resumed", "job.deleted")
+_TENANT_CHANGES: Final = ("tenant.created", "tenant.changed", "tenant.suspended", "tenant.resumed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +49,36 @@ class TenantChecks:
     """Compares one tenant with what belongs to it. It reads all its jobs."""
 
     tables: Tables
+    clock: Clock
 
     def look(self, tenant: str) -> list[Contradiction]:
         """What contradicts the tenant. Nothing of one that is being deleted."""
+        audit = Audit(self.tables.tenants)
         for _ in range(_MAX_LOOKS):
             before = self._items(tenant)
-            if any(item and is_over(item) for item in before):
+            if self._is_deleted(tenant, before):
                 return []
-            changes = newest_changes(Audit(self.tables.tenants).newest(tenant, ENTRIES_READ))
+            log = ChangeLog.read(audit, tenant, self.clock.now())
             jobs = self._jobs(tenant)
-            contradictions = [*self._compared(tenant, *before, jobs), *audit_problems(tenant, changes, jobs)]
+            contradictions = [
+                *self._compared(tenant, *before, jobs),
+                *audit_problems(tenant, log, before[0], jobs, self.clock.now()),
+            ]
             if not contradictions or self._items(tenant) == before:
                 return contradictions
         return []
 
     def is_gone(self, tenant: str) -> bool:
         """Whether the tenant is deleted, or its deletion has begun."""
-        items = [item for item in self._items(tenant) if item]
-        return all(map(is_over, items))
+        return self._is_deleted(tenant, self._items(tenant))
+
+    def _is_deleted(self, tenant: str, items: tuple[Item | None, Item | None]) -> bool:
+        """Whether its deletion was begun by Minute8, or both items say so."""
+        there = [item for item in items if item]
+        has_progress = any("deletion" in item for item in there)
+        return (
+            all(map(is_over, there)) or has_progress or bool(self.tables.tenants.get(keys.deletion(tenant)))
+        )
 
     def _items(self, tenant: str) -> tuple[Item | None, Item | None]:
         table = self.tables.tenants
@@ -83,6 +105,8 @@ class TenantChecks:
         elif not is_readable(item) or not is_readable(listing):
             yield self._corrupt(tenant, item, listing)
             return
+        elif different := twins_differ(item, listing):
+            yield self._differs(tenant, item, listing, different)
         if None in jobs.values():
             return  # what a job that cannot be read counts is not known
         stored = {name: item.get(name, 0) for name in COUNTED}
@@ -105,7 +129,45 @@ class TenantChecks:
         repair = (lambda: self._list(tenant, item, PRESENT)) if is_sound else None
         return Contradiction(TENANT_CORRUPT, subject, detail, repair)
 
+    def _differs(self, tenant: str, item: Item, listing: Item, names: Iterable[str]) -> Contradiction:
+        """Which of the two is as the newest audit entry says, field by field."""
+        by_name = {name: (item.get(name), listing.get(name)) for name in names}
+        audited = self._audited(tenant, by_name)
+        decided = {
+            name: next(value for value in both if shown_in_audit(value) == audited[name])
+            for name, both in by_name.items()
+            if name in audited and any(shown_in_audit(value) == audited[name] for value in both)
+        }
+        differences = "; ".join(
+            f"{name} is {value!r} in its item, {listed!r} in the list"[:200]
+            + (f", and {decided[name]!r} by the audit"[:100] if name in decided else "")
+            for name, (value, listed) in by_name.items()
+        )
+        repair = (lambda: self._write_both(tenant, item, listing, decided)) if decided else None
+        return Contradiction(TENANT_DIFFERS, Subject("tenant", tenant), differences, repair)
+
+    def _audited(self, tenant: str, names: Collection[str]) -> dict[str, Any]:
+        """What the newest entries about the tenant say of these fields, of those that one names."""
+        audited: dict[str, Any] = {}
+        entries, _ = Audit(self.tables.tenants).page(tenant, EntryFilter(action="tenant"), limit=ENTRIES_READ)
+        for entry in entries:
+            for name in names:
+                if name in {**entry.before, **entry.after}:
+                    audited.setdefault(name, entry.after.get(name))
+        return audited
+
     # Repairs
+
+    def _write_both(self, tenant: str, item: Item, listing: Item, values: Mapping[str, Any]) -> None:
+        present = {name: value for name, value in values.items() if value is not None}
+        changes = change(present, remove=[name for name in values if name not in present])
+        tx = Transaction(self.tables.tenants.client)
+        for key, read in ((keys.tenant(tenant), item), (keys.tenant_listing(tenant), listing)):
+            as_read = [unchanged(read, name) for name in ("revision", *values)]
+            tx.update(self.tables.tenants, key, changes, every(as_read))
+        # Executors trust their copies for an hour if the log does not name the tenant.
+        rules_cache.note_change(tx, self.tables.tenants, tenant, self.clock.now())
+        tx.commit()
 
     def _write_item(self, tenant: str, listing: Item, condition: Condition = ABSENT) -> None:
         item = {**listing, **keys.tenant(tenant), **counts_of(self._jobs(tenant).values())}
@@ -152,32 +214,86 @@ def counts_of(jobs: Iterable[Job | None]) -> dict[str, int]:
     return {name: sum(counts[name] for counts in each) for name in COUNTED}
 
 
-def newest_changes(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """The newest change of each job, of a tenant's entries from the newest on. Pure."""
-    changes: dict[str, Entry] = {}
-    for entry in entries:
-        if entry.action in ("job.created", "job.changed", "job.paused", "job.resumed", "job.deleted"):
-            changes.setdefault(entry.subject, entry)
-    return changes
+def twins_differ(item: Item, listing: Item) -> list[str]:
+    """The fields in which a tenant's item and the list's differ. Pure."""
+    names = sorted({*item, *listing} - {"pk", "sk", *COUNTED})
+    return [name for name in names if item.get(name) != listing.get(name)]
+
+
+def shown_in_audit(value: Any) -> Any:
+    """A value as an entry of the audit shows it. Pure."""
+    return differing({}, {"value": value})[1].get("value")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLog:
+    """What a tenant's newest audit entries say: the newest change of each job, and the tenant's newest.
+
+    `is_whole`: there are no older entries. `problem`: what differs from the last seal.
+    """
+
+    changes: Mapping[str, Entry]
+    tenant_revision: int
+    is_whole: bool
+    problem: str
+
+    @classmethod
+    def read(cls, audit: Audit, tenant: str, now: float) -> ChangeLog:
+        """The log, of the last ENTRIES_READ entries. It has to be read before the jobs."""
+        seal = AuditSeals(audit).newest(tenant)
+        entries = list(audit.newest(tenant, ENTRIES_READ))
+        is_whole = len(entries) < ENTRIES_READ
+        changes: dict[str, Entry] = {}
+        for entry in entries:
+            if entry.action in _JOB_CHANGES:
+                changes.setdefault(entry.subject, entry)
+        of_tenant = [entry for entry in entries if entry.action in _TENANT_CHANGES]
+        revision = max((_revision(entry.after) for entry in of_tenant), default=0)
+        return cls(changes, revision, is_whole, _seal_problem(seal, entries, is_whole, now))
+
+
+def _seal_problem(seal: Seal | Tampering | None, entries: Sequence[Entry], is_whole: bool, now: float) -> str:
+    if isinstance(seal, Tampering):
+        return f"{seal.of}: {seal.detail}"
+    since = "" if is_whole or not entries else entries[-1].entry_id
+    missing = missing_entry(seal, {entry.entry_id for entry in entries}, since, now) if seal else None
+    return f"seal {seal.number} has the entry {missing}, which is gone" if seal and missing else ""
 
 
 def audit_problems(
-    tenant: str, changes: Mapping[str, Entry], jobs: Mapping[str, Job | None]
+    tenant: str, log: ChangeLog, item: Item | None, jobs: Mapping[str, Job | None], now: float
 ) -> Iterator[Contradiction]:
-    """The jobs that are gone, or older than their last change in the audit. Pure.
+    """The jobs that are gone or older than their last change in the audit, and changes that it does not have. Pure."""
+    subject = Subject("tenant", tenant)
+    for job_id, entry in log.changes.items():
+        if entry.action != "job.deleted":
+            yield from _job_problems(job_subject(tenant, job_id), job_id in jobs, jobs.get(job_id), entry)
+    revision = item.get("revision", 0) if item else 0
+    if isinstance(revision, int) and revision < log.tenant_revision:
+        detail = f"it has revision {revision}, and the audit its revision {log.tenant_revision}"
+        yield Contradiction(TENANT_ROLLED_BACK, subject, detail)
+    if missing := [*([log.problem] if log.problem else []), *_unaudited(log, jobs, now)]:
+        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+        yield Contradiction(AUDIT_LOST, subject, f"{missing[0]}{more}")
 
-    The audit has to be read before the jobs.
-    """
-    for job_id, entry in changes.items():
-        subject, revision = job_subject(tenant, job_id), _revision(entry.after)
-        if entry.action == "job.deleted":
+
+def _job_problems(subject: Subject, exists: bool, job: Job | None, entry: Entry) -> Iterator[Contradiction]:
+    revision = _revision(entry.after)
+    if not exists:
+        yield Contradiction(JOB_LOST, subject, f"the audit knows no deletion of its revision {revision}")
+    elif job and job.revision < revision:
+        detail = f"it has revision {job.revision}, and the audit its revision {revision}"
+        yield Contradiction(JOB_ROLLED_BACK, subject, detail)
+
+
+def _unaudited(log: ChangeLog, jobs: Mapping[str, Job | None], now: float) -> Iterator[str]:
+    """The jobs' changes that the audit should have and has not, in words."""
+    for job_id, job in jobs.items():
+        entry = log.changes.get(job_id)
+        if job is None or job.updated_at + RETENTION_S <= now or (entry is None and not log.is_whole):
             continue
-        job = jobs.get(job_id)
-        if job_id not in jobs:
-            yield Contradiction(JOB_LOST, subject, f"the audit knows no deletion of its revision {revision}")
-        elif job and job.revision < revision:
-            detail = f"it has revision {job.revision}, and the audit its revision {revision}"
-            yield Contradiction(JOB_ROLLED_BACK, subject, detail)
+        if entry is None or _revision(entry.after) < job.revision:
+            yield f"it has no change of {job_id} to revision {job.revision}"
 
 
 def _revision(after: Mapping[str, Any]) -> int:

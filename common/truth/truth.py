@@ -101,7 +101,7 @@ class Truth:
             case "shard":
                 return self._look_at_shard(subject, ShardChecks(self.tables, unplanned, self.resolve))
             case "tenant":
-                return TenantChecks(self.tables).look(subject.name)
+                return TenantChecks(self.tables, self.clock).look(subject.name)
             case "run":
                 return RunChecks(unplanned).look(subject.name)
             case "item":
@@ -163,5 +163,5 @@ class Truth:
 
     def _is_looked_at(self, subject: Subject, now: float) -> bool:
         """Whether to look at what is listed. A tenant costs much: its turn is once an hour, and when it is gone."""
-        is_cheap = subject.kind != "tenant" or TenantChecks(self.tables).is_gone(subject.name)
+        is_cheap = subject.kind != "tenant" or TenantChecks(self.tables, self.clock).is_gone(subject.name)
         return is_cheap or now % _HOUR_S < _TICK_S

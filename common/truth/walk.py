@@ -33,13 +33,13 @@ from common.truth.jobs import (
 )
 from common.truth.shards import is_group, is_in, job_of
 from common.truth.tenants import (
-    ENTRIES_READ,
+    ChangeLog,
     audit_problems,
     counts_of,
     is_over,
     is_readable,
     jobs_of,
-    newest_changes,
+    twins_differ,
 )
 
 _PAGE: Final = 100
@@ -117,19 +117,18 @@ class Walk:
         for listing in self.tables.tenants.query(Query(keys.TENANTS, after=after, consistent=False)):
             tenant = listing["sk"]
             self._tenants.add(tenant)
-            if is_over(listing):
-                continue
-            if not is_readable(listing):
+            item = self.tables.tenants.get(keys.tenant(tenant))
+            if not is_as_listed(item, listing):
                 self._suspect(Subject("tenant", tenant))
-            if at := self._walk_jobs(tenant, ""):
+            if not is_over(listing) and (at := self._walk_jobs(tenant, "", item)):
                 return at
             if self._is_over:
                 return Position(tenant)
         return None
 
-    def _walk_jobs(self, tenant: str, after: str) -> Position | None:
+    def _walk_jobs(self, tenant: str, after: str, item: Item | None = None) -> Position | None:
         """All jobs of a tenant, or those after a sort key. Returns where to go on, if it did not come to the end."""
-        changes = newest_changes(Audit(self.tables.tenants).newest(tenant, ENTRIES_READ)) if not after else {}
+        log = None if after else ChangeLog.read(Audit(self.tables.tenants), tenant, self.now)
         after_key: keys.Key | None = {"pk": tenant, "sk": after} if after else None
         items = self.tables.jobs.query(
             Query(tenant, sk_prefix=keys.JOB_PREFIX, after=after_key, consistent=False)
@@ -141,23 +140,15 @@ class Walk:
             jobs |= jobs_of(page)
             if self._is_over and len(page) == _PAGE:
                 return Position(tenant, page[-1]["sk"])
-        if not after:
+        if log:
             self.examined += 1
-            self._compare_tenant(tenant, jobs)
-            problems = audit_problems(tenant, changes, jobs)
-            if any(True for _ in problems):
+            counts = counts_of(jobs.values())
+            is_counted = item is not None and all(
+                item.get(name, 0) == count for name, count in counts.items()
+            )
+            if not is_counted or any(True for _ in audit_problems(tenant, log, item, jobs, self.now)):
                 self._suspect(Subject("tenant", tenant))
         return None
-
-    def _compare_tenant(self, tenant: str, jobs: Mapping[str, Job | None]) -> None:
-        item = self.tables.tenants.get(keys.tenant(tenant))
-        counts = counts_of(jobs.values())
-        if (
-            item is None
-            or not is_readable(item)
-            or any(item.get(name, 0) != count for name, count in counts.items())
-        ):
-            self._suspect(Subject("tenant", tenant))
 
     def _look_at_jobs(self, items: Sequence[Item]) -> None:
         jobs: list[Job] = []
@@ -255,3 +246,8 @@ class Walk:
 
     def _read(self, table: Table, item_keys: Sequence[keys.Key]) -> list[Item]:
         return list(table.get_many(item_keys, consistent=False))
+
+
+def is_as_listed(item: Item | None, listing: Item) -> bool:
+    """Whether a tenant's item and that of the list of tenants can be read, and say the same. Pure."""
+    return item is not None and is_readable(item) and is_readable(listing) and not twins_differ(item, listing)

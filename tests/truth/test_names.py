@@ -6,9 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from common.platform.deletion import Deletions
+from common.platform.tenants import Tenants
 from common.storage import keys
+from common.tenants.rules_cache import changed_since
 from common.timing.slots import places
 from common.truth.contradiction import (
+    AUDIT_LOST,
     DECISIONS,
     ENTRY_MISSING,
     ENTRY_STRAY,
@@ -23,7 +27,9 @@ from common.truth.contradiction import (
     SHARD_UNLISTED,
     TENANT_CORRUPT,
     TENANT_COUNTS,
+    TENANT_DIFFERS,
     TENANT_MISSING,
+    TENANT_ROLLED_BACK,
     TENANT_UNLISTED,
     TEXT_MISSING,
 )
@@ -38,7 +44,7 @@ from tests.truth.damage import (
     small_world,
     truth_of,
 )
-from tests.worlds import World
+from tests.worlds import World, at
 
 
 def delete_entry(world: World) -> None:
@@ -166,6 +172,22 @@ DAMAGES: list[tuple[str, Callable[[World], object], str, Callable[[World], str]]
         TENANT_COUNTS,
         lambda _: "acme",
     ),
+    *(
+        (
+            f"{name} of a tenant's {where} is changed by hand",
+            lambda world, key=key, name=name, value=value: change(world, "tenants", key, **{name: value}),
+            TENANT_DIFFERS,
+            lambda _: "acme",
+        )
+        for where, key in (("item", keys.tenant("acme")), ("listing", keys.tenant_listing("acme")))
+        for name, value in (
+            ("state", "suspended"),
+            ("state", "deleting"),
+            ("state", "deleted"),
+            ("allowed_targets", None),
+            ("quotas", {"jobs": 1}),
+        )
+    ),
 ]
 # Those that a person decides.
 UNREPAIRED: list[tuple[str, Callable[[World], object], str, str]] = [
@@ -178,6 +200,34 @@ UNREPAIRED: list[tuple[str, Callable[[World], object], str, str]] = [
     ("a job's item is deleted", delete_job, JOB_LOST, "often"),
     ("a job is rolled back", roll_job_back, JOB_ROLLED_BACK, "daily"),
     ("a payload is deleted", delete_text, TEXT_MISSING, "hourly"),
+]
+
+
+def delete_audit(world: World, *actions: str, seals: bool = False) -> None:
+    for item in world.dynamodb.scan(TableName="test-audit")["Items"]:
+        is_seal = "action" not in item
+        if seals if is_seal else not actions or item["action"]["S"] in actions:
+            world.dynamodb.delete_item(TableName="test-audit", Key={"pk": item["pk"], "sk": item["sk"]})
+
+
+def roll_tenant_back(world: World) -> None:
+    """As a restored table of tenants."""
+    for key in (keys.tenant("acme"), keys.tenant_listing("acme")):
+        change(world, "tenants", key, revision=1, name="")
+
+
+def differ_without_entry(world: World) -> None:
+    change(world, "tenants", keys.tenant("acme"), state="suspended")
+    delete_audit(world, "tenant.created")
+
+
+# Of the tenant as a whole.
+UNREPAIRED_TENANT: list[tuple[str, Callable[[World], object], str]] = [
+    ("its audit is wiped", lambda world: delete_audit(world, seals=True), AUDIT_LOST),
+    ("its audit is wiped under its seals", delete_audit, AUDIT_LOST),
+    ("an entry is deleted under its seal", lambda world: delete_audit(world, "job.paused"), AUDIT_LOST),
+    ("both items are rolled back", roll_tenant_back, TENANT_ROLLED_BACK),
+    ("its items differ, and the audit does not say which is right", differ_without_entry, TENANT_DIFFERS),
 ]
 
 
@@ -224,6 +274,47 @@ def test_what_a_person_decides_is_found_and_named(
         for contradiction in of_subject
         if contradiction.name == name
     )
+
+
+@pytest.mark.parametrize(
+    ("damage", "name"), [row[1:] for row in UNREPAIRED_TENANT], ids=[row[0] for row in UNREPAIRED_TENANT]
+)
+def test_what_a_person_decides_of_a_tenant_is_listed_by_ticks(
+    served: World, damage: Callable[[World], object], name: str
+) -> None:
+    Tenants(served.tables.tenants, served.clock).edit("acme", {"name": "Acme"}, served.clock.now())
+    served.run_until("2026-11-21T06:10:00Z", ticks=True)  # sealed
+    assert found_names(served) == set()
+    damage(served)
+    assert (name, "acme") in found_names(served)
+    served.run_until("2026-11-21T06:19:00Z", ticks=True)
+    assert (name, "acme") in {(each.name, each.about.name) for each in truth_of(served).known.all()}
+    assert all(item.repair is None for _, items in truth_of(served).all() for item in items)
+
+
+@pytest.mark.parametrize("state", ["suspended", "deleting"])
+def test_a_tenant_whose_item_was_changed_by_hand_runs_again_at_once_after_the_repair(state: str) -> None:
+    world = small_world()
+    world.run_until("2026-11-21T03:31:00Z", ticks=True)
+    change(world, "tenants", keys.tenant("acme"), state=state)
+    world.run_until("2026-11-21T05:01:00Z", ticks=True)  # executors have read it, and trust it for an hour
+    assert changed_since(world.tables.tenants, world.clock.now()) == set()
+    repair_all(world)
+    assert changed_since(world.tables.tenants, world.clock.now()) == {"acme"}
+    world.run_until("2026-11-21T05:06:00Z", ticks=True)
+    newest = world.run_items("acme", "often")[-1]
+    assert newest["fire_at"] > at("2026-11-21T05:01:00Z")
+    assert newest["status"] == "succeeded"
+
+
+def test_a_deletion_that_has_begun_is_not_undone() -> None:
+    world = small_world()
+    Deletions(world.tables.tenants, world.tables.jobs, world.tables.runs, world.index, world.clock).begin(
+        "acme", world.clock.now()
+    )
+    change(world, "tenants", keys.tenant_listing("acme"), state="active")
+    repair_all(world)
+    assert (world.table("tenants").get(keys.tenant("acme")) or {})["state"] == "deleting"
 
 
 def test_an_item_that_a_tick_set_aside_is_named_until_it_is_discarded() -> None:

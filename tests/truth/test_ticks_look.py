@@ -8,6 +8,7 @@ import pytest
 
 from common.planning.chores import position_in
 from common.planning.execution import Execution
+from common.platform.deletion import Deletions
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth import truth as checker
@@ -144,7 +145,9 @@ def test_a_removed_tenant_leaves_the_list_with_the_next_tick() -> None:
     truth = truth_of(world)
     go_on(world, truth.steps)
     assert [entry.about.name for entry in truth.known.all()] == ["acme"]
-    change(world, "tenants", keys.tenant("acme"), state="deleted")
+    Deletions(world.tables.tenants, world.tables.jobs, world.tables.runs, world.index, world.clock).begin(
+        "acme", world.clock.now()
+    )
     go_on(world, truth.steps)
     assert truth.known.all() == []
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from common.platform.audit_comparison import ChainState, entry_at, verified
+from common.platform.audit_comparison import ChainState, verified
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit, EntryFilter
