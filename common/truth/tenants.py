@@ -74,11 +74,11 @@ class TenantChecks:
 
     def _is_deleted(self, tenant: str, items: tuple[Item | None, Item | None]) -> bool:
         """Whether its deletion was begun by Minute8, or both items say so."""
-        there = [item for item in items if item]
-        has_progress = any("deletion" in item for item in there)
-        return (
-            all(map(is_over, there)) or has_progress or bool(self.tables.tenants.get(keys.deletion(tenant)))
-        )
+        if any(item and "deletion" in item for item in items) or self.tables.tenants.get(
+            keys.deletion(tenant)
+        ):
+            return True
+        return all(is_over(item) for item in items if item)
 
     def _items(self, tenant: str) -> tuple[Item | None, Item | None]:
         table = self.tables.tenants

@@ -17,7 +17,7 @@ from common.platform.audit_comparison import ChainState, verified
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit, EntryFilter
-from common.tenants.audit_chain import LIFETIME_S, SEAL_MISSING, SEAL_REPLACED, Tampering
+from common.tenants.audit_chain import LIFETIME_S, SEAL_MISSING, SEAL_REPLACED, Tampering, entry_at
 from common.tenants.audit_seals import SealRound
 from common.tenants.states import ACTIVE, DELETED, SUSPENDED
 from common.timing.instants import rfc3339
