@@ -23,7 +23,7 @@ from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.tenants.audit import Audit
+from common.tenants.audit import Audit, HmacOf
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import Quotas, TenantRules
@@ -42,6 +42,8 @@ class TenantLedger:
 
     table: Table
     known: KnownTenants
+    # Only the API has the key.
+    hmac_of: HmacOf = lambda text, now: None
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         """The current rules, so that a change by the platform applies at once. Raises NotFound, TenantSuspended."""
@@ -85,9 +87,9 @@ class TenantLedger:
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
         times = encode_times(old, new)
-        Audit(self.table).add(
-            tx, new.tenant, by, action, new.job_id, now, before=before, after=after, times=times
-        )
+        sides = {"before": before, "after": after}
+        audit, subject = Audit(self.table), new.job_id
+        audit.add(tx, new.tenant, by, action, subject, now, **sides, times=times, hmac_of=self.hmac_of)
 
 
 @dataclass(frozen=True, slots=True)

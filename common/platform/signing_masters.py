@@ -1,7 +1,8 @@
 """The secrets of AWS key pairs: derived, never stored.
 
 A pair's secret access key is an HMAC of its access key id, by a master secret. The masters are in one parameter of SSM;
-the id names the master's version. So the tables hold nothing that could sign a request, and neither does the audit.
+the id names the master's version. So the tables hold nothing that could sign a request, and neither does the audit: its
+HMACs of hidden values have a key that is derived from a master.
 `scripts/signing_masters.py` makes, replaces and retires masters.
 """
 
@@ -13,12 +14,13 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
 from common.cache import Cache
-from common.errors import Conflict
+from common.errors import Busy, Conflict
 
 # Replaced and retired masters take effect within this time.
 TRUSTED_FOR_S: Final = 60
@@ -27,6 +29,8 @@ _READ_AGAIN_AFTER_S: Final = 5
 MAX_VERSIONS: Final = 999
 _MASTER_BYTES: Final = 32
 _BASE32: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+# What the key of the audit's HMACs is derived from: no access key id, or a payload could ask for a pair's secret.
+_AUDIT: Final = b"audit"
 _ACCESS_KEY_ID: Final = re.compile(r"M8AK([0-9]{3})[A-Z2-7]{26}", re.ASCII)
 
 
@@ -85,6 +89,11 @@ class Masters:
             return None
         return _derived(master, access_key_id)
 
+    def hmac_of(self, text: str) -> str:
+        """The HMAC of a text with the newest master, after its version."""
+        key = hmac.digest(self.by_version[self.current], _AUDIT, "sha256")
+        return f"{self.current}:{hmac.digest(key, text.encode(errors='replace'), 'sha256').hex()}"
+
 
 @lru_cache(maxsize=4_096)
 def _derived(master: bytes, access_key_id: str) -> str:
@@ -120,6 +129,13 @@ class StoredMasters:
             masters = self._fresh(now)
             secret = masters.secret_of(access_key_id) if masters else None
         return secret
+
+    def hmac_of(self, text: str, now: float) -> str | None:
+        """`Masters.hmac_of`; None if there are no masters, or they cannot be read now."""
+        with suppress(Busy):
+            if masters := self.at(now):
+                return masters.hmac_of(text)
+        return None
 
     def _fresh(self, now: float) -> Masters | None:
         text = self._read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -32,7 +33,8 @@ def _credentials(job: Job) -> Iterator[tuple[str, str]]:
         if name.casefold() in _SECRET_HEADERS and MARK not in str(value):
             yield f"The header {name}", "credentials"
     for where, text in (
-        ("The URL", str(job.spec.target.get("url", ""))),
+        ("The target", json.dumps(job.spec.target)),
+        ("The schedule", json.dumps(job.spec.schedule)),
         ("The payload", job.payload.text or ""),
     ):
         yield from ((where, credential) for look, credential in _LOOKS if look.search(text))

@@ -1,15 +1,16 @@
 """The audit: who changed what of a tenant, the values before and after, and when.
 
 An entry is part of the change's own transaction, so neither exists without the other. It holds only the changed fields.
-A long value (a payload) is replaced by its size and hash, which show that it changed and can be compared.
+Values of headers and payloads are replaced by an HMAC, and long values by size and hash: both can be compared.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
@@ -37,6 +38,14 @@ _MAX_ADDRESS: Final = 45
 MAX_ENTRIES_READ: Final = 2_000
 # Sorts after every entry's id.
 _LAST: Final = "~"
+# Fields that may be credentials: an entry keeps no value of them, and of headers the names.
+_PAYLOAD: Final = "payload"
+_PAYLOADS: Final = frozenset({_PAYLOAD, "payload_patch", "parameters"})
+_HEADERS: Final = "headers"
+_PASSWORD: Final = re.compile(r"(?<=://)[^/?#]*(?=@)")
+
+# The HMAC of a text at a time; None without a key.
+HmacOf = Callable[[str, float], str | None]
 
 
 class Author(str):
@@ -132,9 +141,14 @@ class Audit:
         before: Mapping[str, Any] | None = None,
         after: Mapping[str, Any] | None = None,
         times: str = "",
+        hmac_of: HmacOf = lambda text, now: None,
     ) -> None:
-        """Add an entry to `tx`."""
-        item = self._item(tenant, by, action, subject, now, before or {}, after or {})
+        """Add an entry to `tx`. `hmac_of` lets hidden values be compared."""
+        was, became = (
+            {name: _shown(_hidden(name, value, hmac_of, now)) for name, value in side.items()}
+            for side in differing(before or {}, after or {})
+        )
+        item = self._item(tenant, by, action, subject, now, was, became)
         tx.put(self.table, item | ({"times": times} if times else {}), ABSENT)
 
     def _item(
@@ -144,10 +158,9 @@ class Audit:
         action: str,
         subject: str,
         now: float,
-        before: Mapping[str, Any],
-        after: Mapping[str, Any],
+        was: Mapping[str, Any],
+        became: Mapping[str, Any],
     ) -> Item:
-        was, became = differing(before, after)
         # The time first, so that entries sort; then random text, for two changes in one millisecond.
         entry_id = f"{time_id(now)}-{secrets.token_hex(4)}"
         return {
@@ -252,14 +265,26 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[dict
     """The fields that differ, with the values of each side. Pure."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     return (
-        {name: _shown(before[name]) for name in names if before.get(name) is not None},
-        {name: _shown(after[name]) for name in names if after.get(name) is not None},
+        {name: before[name] for name in names if before.get(name) is not None},
+        {name: after[name] for name in names if after.get(name) is not None},
     )
 
 
 def time_id(at: float) -> str:
     """What the id of an entry of this time begins with: milliseconds as 13 digits, which sort until the year 2286."""
     return f"{min(max(int(at * 1000), 0), 10**13 - 1):013d}"
+
+
+def _hidden(name: str, value: Any, hmac_of: HmacOf, now: float) -> Any:
+    """The value of a field without what may be a credential in it."""
+    if name in _PAYLOADS:
+        return {"hmac": hmac_of(_text(value), now)}
+    if isinstance(value, dict):
+        fields = ((key, _PAYLOAD if name == _HEADERS else key) for key in value)
+        return {key: _hidden(field_name, value[key], hmac_of, now) for key, field_name in fields}
+    if isinstance(value, list):
+        return [_hidden("", each, hmac_of, now) for each in value]
+    return _PASSWORD.sub("…", value) if isinstance(value, str) else value
 
 
 def _shown(value: Any) -> Any:

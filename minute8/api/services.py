@@ -74,7 +74,11 @@ def part(make: Callable[[Services], T]) -> Part[T]:
 class Services(Deployment):
     """The API's stores and services. `acting_for` makes copies, which share the parts."""
 
-    _own_store = part(lambda s: replace(s.stored_jobs, by=AWS))
+    @part
+    def _own_store(self) -> JobStore:
+        ledger = replace(self.stored_jobs.ledger, hmac_of=self.masters.hmac_of)
+        return replace(self.stored_jobs, by=AWS, ledger=ledger)
+
     _acting_store: JobStore | None = None
 
     tables = part(lambda s: Tables.of(s.settings, s.clients.dynamodb).metered())
@@ -99,7 +103,7 @@ class Services(Deployment):
     token_settings = part(lambda s: TokenSettings.of(s.settings))
     # None: the deployment accepts no tokens.
     tokens = part(lambda s: Tokens(s.token_settings, _issuer_keys) if s.token_settings else None)
-    # The secrets of key pairs for AWS's SDKs.
+    # The secrets of key pairs for AWS's SDKs, and the key of the audit's HMACs.
     masters = part(lambda s: StoredMasters(lambda: read_parameter(parameter_name(s.settings.stage))))
     tenants = part(lambda s: Tenants(s.tables.tenants, s.clock))
     request_rate = part(lambda s: RequestRate(s.tables.tenants))
@@ -247,7 +251,7 @@ class Services(Deployment):
         """
         acting = copy(self)
         by = author or credential.by
-        acting._acting_store = replace(self.stored_jobs, by=by, before_hand_over=self._charge)
+        acting._acting_store = replace(self._own_store, by=by, before_hand_over=self._charge)
         return acting
 
 

@@ -15,6 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.config import LIVE, Config
 from common.ids import TENANT_ID_CHARS, is_id
 from common.platform.credential import Credential
+from common.platform.signing_masters import StoredMasters
 from common.storage import aws
 from minute8.api.app import Event, resolve_for
 from minute8.api.services import Services
@@ -96,7 +97,8 @@ def _services(session: Any, stage: str) -> Services:
         FunctionName=f"minute8-{stage}-api", Qualifier=LIVE
     )
     settings = Config.from_env(function["Environment"]["Variables"])
-    return Services(settings, clients=aws.clients_of(session))
+    # A platform's service may not read the masters.
+    return Services(settings, clients=aws.clients_of(session), masters=StoredMasters(lambda: None))
 
 
 @lru_cache(_MAX_DEPLOYMENTS)

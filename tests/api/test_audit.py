@@ -11,7 +11,9 @@ import pytest
 
 from common.planning.execution import Execution
 from common.platform.api_keys import hash_of
+from common.platform.signing_masters import Masters, StoredMasters
 from common.runs.outcome import Outcome
+from minute8.api import handler
 from tests.api.calls import Caller, Office
 from tests.api.walk import BODIES, Call, calls_of_document
 from tests.worlds import ARN, at, job
@@ -115,12 +117,50 @@ def test_an_entry_has_the_values_before_and_after(office: Office) -> None:
         "job.deleted",
     ]
     assert (created["before"], created["after"]["target"]["arn"]) == ({}, ARN)
-    assert created["after"]["payload"].keys() == {"bytes", "sha256"}
+    assert created["after"]["payload"].keys() == {"hmac"}
     assert (changed["before"]["timeout_s"], changed["after"]["timeout_s"]) != (7, 7)
     assert changed["after"] == {"revision": 2, "timeout_s": 7}
     assert paused["after"] == {"revision": 3, "state": "paused", "note": "maintenance"}
     assert (deleted["before"]["note"], deleted["after"]) == ("maintenance", {})
     assert created["at"] == "2026-11-21T03:12:00Z"
+
+
+def test_no_entry_holds_a_value_of_a_header_a_payload_or_a_password(office: Office) -> None:
+    def definition(word: str) -> dict[str, Any]:
+        headers = {"authorization": f"Bearer {word}", "accept": "text/plain"}
+        target = {"kind": "http", "url": "https://example.com/hook", "headers": headers}
+        parts = [{"every": 3_600}, {"every": 7_200, "payload_patch": {"token": word}}]
+        return {"schedule": {"schedules": parts}, "target": target, "payload": {"token": word}}
+
+    for word in ("first-word", "second-word", "first-word"):
+        answer = office.alice("PUT", "/v1/jobs/report", definition(word))
+        assert answer.status < 300, answer.text
+        office.world.clock.sleep(1)
+    stored = json.dumps(written(office))
+    assert "first-word" not in stored and "second-word" not in stored
+    again, changed, created = entries(office.alice_admin, subject="report")
+    headers = changed["after"]["target"]["headers"]
+    assert headers["authorization"]["hmac"] != changed["before"]["target"]["headers"]["authorization"]["hmac"]
+    assert headers["accept"] == changed["before"]["target"]["headers"]["accept"]
+    assert again["after"]["payload"] == created["after"]["payload"] == changed["before"]["payload"]
+    assert again["after"]["payload"]["hmac"].startswith("1:")
+
+
+def test_without_a_key_an_entry_names_what_changed_alone(office: Office) -> None:
+    handler._services().parts["masters"] = StoredMasters(lambda: None)
+    office.alice("PUT", "/v1/jobs/report", job(every=60, payload="first-word"))
+    office.world.clock.sleep(1)
+    office.alice("PATCH", "/v1/jobs/report", {"payload": "second-word"})
+    changed = entries(office.alice_admin, subject="report")[0]
+    assert (changed["before"]["payload"], changed["after"]["payload"]) == ({"hmac": None}, {"hmac": None})
+
+
+def test_a_payload_cannot_ask_for_the_secret_of_a_key_pair() -> None:
+    masters = Masters.rotated(None)
+    pair = masters.new_access_key_id()
+    hashed = masters.hmac_of(pair).partition(":")[2]
+    secret = base64.urlsafe_b64encode(bytes.fromhex(hashed)).decode().rstrip("=")
+    assert masters.secret_of(pair) not in (None, secret)
 
 
 def test_manual_commands_are_audited(busy: Office) -> None:

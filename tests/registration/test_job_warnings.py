@@ -23,6 +23,12 @@ def http(url: str = URL, **headers: str) -> dict[str, Any]:
         ({"payload": "https://me:pass1234@example.com/"}, "a password in a URL"),
         ({"payload": {"key": "sk-abcdefghijklmnop1234"}}, "sk-"),
         ({"payload": ["AKIAIOSFODNN7EXAMPLE"]}, "an access key of AWS"),
+        ({"target": http(url="https://example.com/?key=AKIAIOSFODNN7EXAMPLE")}, "an access key of AWS"),
+        ({"target": http(token="sk-abcdefghijklmnop1234")}, "sk-"),
+        (
+            {"schedule": {"schedules": [{"every": 60, "payload_patch": {"key": "AKIAIOSFODNN7EXAMPLE"}}]}},
+            "The schedule has an access key of AWS",
+        ),
         ({"target": http(accept="text/plain")}, ""),
         ({"payload": {"note": "sk-short, task-abcdefghijklmnopq"}}, ""),
     ],

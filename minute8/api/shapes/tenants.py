@@ -316,7 +316,10 @@ class AuditEntry(ResponseBody, kw_only=True):
     ]
     subject: Annotated[str, Meta(description="The id of what was changed; of a run, its job's.")]
     before: Annotated[
-        dict[str, Any], Meta(description="What it was, of what differs; long values as size and hash.")
+        dict[str, Any],
+        Meta(
+            description="What it was, of what differs; payloads and headers as `hmac`, long values as size and hash."
+        ),
     ]
     after: Annotated[dict[str, Any], Meta(description="What it became, of what differs.")]
     request: Annotated[
