@@ -19,10 +19,12 @@ from common.config import config
 from common.deployment import Deployment
 from common.planning import removal_requests
 from common.planning.chores import ChoreRunner
+from common.planning.due_index import Mark
 from common.planning.log import PlannedWindow
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Tables
+from common.timing.windows import WINDOW_S
 from common.truth.contradiction import SHARD_COUNT, Contradiction, shard_subject
 from scheduler.chores import REMOVALS, chores
 from scheduler.planner import FanOut, Planner, SharePlanner
@@ -42,15 +44,14 @@ def handle(event: object, context: object) -> dict[str, Any]:
     began_at = planner.clock.now()
     summary, planned_at = None, None
     try:
-        publish_lag(scheduler())
-        summary = scheduler().tick()
+        summary = scheduler().tick(publish_lag(scheduler()))
         planned_at = planner.clock.now()
         _follow_up(summary)
     except Exception as error:
         export_spans(summary, began_at, planned_at or planner.clock.now(), type(error).__name__)
         raise
     export_spans(summary, began_at, planned_at)
-    if is_removal_due(deployment().tables):
+    if is_removal_due(deployment().tables, summary):
         remove(summary.now)
     return asdict(summary)
 
@@ -89,12 +90,14 @@ def handle_shares(event: Mapping[str, Any], context: object) -> None:
         write_down(summary, planners=1)
 
 
-def publish_lag(scheduler: Scheduler) -> None:
-    """Count how late the mark is, before the tick, which may fail."""
+def publish_lag(scheduler: Scheduler) -> Mark:
+    """Count how late the mark is, before the tick, which may fail. Returns the mark."""
     now = scheduler.planner.clock.now()
-    lag_s = max(0.0, now - scheduler.planner.index.ensure_mark(now).planned_until)
+    mark = scheduler.planner.index.ensure_mark(now)
+    lag_s = max(0.0, now - mark.planned_until)
     telemetry.metrics().add_metric(telemetry.MARK_LAG_S, "Seconds", lag_s)
     telemetry.metrics().flush_metrics()
+    return mark
 
 
 def publish(summary: TickSummary, message: str) -> None:
@@ -168,12 +171,18 @@ def note_suspects(summary: TickSummary) -> None:
         telemetry.logger().error("suspects are not noted", problem=repr(error)[:500])
 
 
-def is_removal_due(tables: Tables) -> bool:
+def is_removal_due(tables: Tables, summary: TickSummary) -> bool:
     """Whether a job has ended, or a group of schedules or a tenant is being deleted.
+
+    Executors ask for the removal of jobs that have ended. What they could not ask for is found within eight ticks, as
+    each looks into another partition; what this tick has noted, at once.
 
     True if this cannot be read: the removal reads it again, and logs the error.
     """
-    ended = (tables.due.query(Query(partition, limit=1)) for partition in keys.partitions("ENDED"))
+    partitions = keys.partitions("ENDED")
+    turn = int(summary.now) // WINDOW_S % len(partitions)
+    looked_into = partitions if summary.missed else partitions[turn : turn + 1]
+    ended = (tables.due.query(Query(partition, limit=1)) for partition in looked_into)
     deletions = (
         tables.tenants.query(Query(partition, limit=1))
         for partition in (keys.GROUP_DELETIONS, keys.DELETIONS)

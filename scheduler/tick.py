@@ -33,14 +33,14 @@ class Scheduler:
     planner: Planner
     fan_out: FanOut | None = None
 
-    def tick(self) -> TickSummary:
-        """Plan everything that can be planned now.
+    def tick(self, mark: Mark | None = None) -> TickSummary:
+        """Plan everything that can be planned now. `mark` is one that was just read.
 
         Raises:
             HandOverFailed, or an AWS error: the mark has not moved; the next tick plans the same window again.
         """
         now = self.planner.clock.now()
-        mark = self._read_mark(now)
+        mark = self._trusted(mark or self.planner.index.ensure_mark(now), now)
         summary = TickSummary(now=now, start=mark.planned_until, end=mark.planned_until)
         mark = self._finish_registrations(mark, summary)
         mark = self._take_up_open_window(mark)
@@ -51,8 +51,7 @@ class Scheduler:
         summary.set_aside = retry_quarantined(self.planner, self.fan_out, summary)
         return summary
 
-    def _read_mark(self, now: float) -> Mark:
-        mark = self.planner.index.ensure_mark(now)
+    def _trusted(self, mark: Mark, now: float) -> Mark:
         if mark.has_gap:
             mark = self.planner.index.close_gap(mark, now)
         return mark if mark.trusts_listings else self.planner.index.distrust_listings(now)

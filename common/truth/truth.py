@@ -155,9 +155,10 @@ class Truth:
 
         subjects = list(dict.fromkeys([*walk.suspects, *again]))[:_LOOKED_AT_A_TICK]
         done.each(subjects, look, lambda subject: subject.name)
-        if listed := self.known.all():  # a metric costs money in each hour in which it has a value
+        listed = self.known.all() if subjects else before
+        if listed:  # a metric costs money in each hour in which it has a value
             done.metrics[telemetry.CONTRADICTIONS] = len(listed)
-            done.counts.update(listed.name for listed in listed)
+            done.counts.update(each.name for each in listed)
             done.errors += [f"{each.name} {each.about.name}: {each.detail}" for each in listed]
         yield asdict(after)
 

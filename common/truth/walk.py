@@ -43,6 +43,8 @@ from common.truth.tenants import (
 )
 
 _PAGE: Final = 100
+# What reading a partition counts for, also if it is empty: a small stage's ticks walk through it by turns.
+_PARTITION_EXAMINED: Final = 100
 _FAR_AT: Final = 9_999_999_999
 PARTITIONS: Final = (*keys.partitions("DIRECTORY"), *keys.partitions("ONE_OFF"))
 
@@ -196,6 +198,7 @@ class Walk:
     def _walk_partition(self, partition: str, after: str) -> Position | None:
         if self._is_over:
             return Position(partition, after)
+        self.examined += _PARTITION_EXAMINED
         recent = None
         if partition.startswith("ONE_OFF"):
             recent = keys.one_off_range(int(self.now) - ONE_OFF_CHECKED_S, _FAR_AT)

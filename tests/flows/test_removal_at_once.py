@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import NotFound
 from common.planning.removal_requests import BODY, GATHER_S, RemovalRequests
-from scheduler import removal
+from scheduler import handler, removal
 from scheduler.removal import MAX_REMOVAL_S, removal_of_tenants
 from scheduler.removal_lease import LEASE_S, RemovalLease
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
-from tests.worlds import World, job
+from tests.scheduler_handler import serve
+from tests.worlds import World, at, job
 
 DUE = "2026-11-21T03:15:00Z"
 
@@ -132,3 +134,26 @@ def test_a_deleted_tenant_is_removed_by_the_planner_too(world: World) -> None:
     world.clock.sleep(600)
     remove(world)
     assert left_of(world, "alice") == TOMBSTONE
+
+
+def test_ticks_delete_what_nobody_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each looks into another partition: the eighth at the latest finds a job whose request was lost."""
+    serve(world, monkeypatch)
+    once(world)
+    world.run_until("2026-11-21T03:15:01Z")
+    for _ in range(8):
+        handler.handle({}, None)
+        world.clock.sleep(600)
+    assert not is_left(world)
+
+
+def test_a_tick_deletes_at_once_what_it_has_noted_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(world, monkeypatch)
+    handler.handle({}, None)
+    for number in range(8):
+        once(world, f"once{number}", "2026-11-21T04:00:00Z", catch_up="none")
+    world.clock.move_to(at("2026-11-21T05:28:00Z"))  # no tick ran since: they are missed
+    handler.handle({}, None)
+    assert not any(is_left(world, f"once{number}") for number in range(8))
