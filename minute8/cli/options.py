@@ -72,6 +72,9 @@ def _jobs(ctx: typer.Context, prefix: str | None) -> list[Any]:
 
 
 JobId = Annotated[str, typer.Argument(help="The job's id.", autocompletion=complete_job_ids)]
+JobIds = Annotated[
+    list[str], typer.Argument(help="The ids of one or more jobs.", autocompletion=complete_job_ids)
+]
 Since = Annotated[str | None, typer.Option(help="Only from the last 2h, 7d…, or since a time.")]
 Until = Annotated[str | None, typer.Option(help="Only before this time.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")]

@@ -70,6 +70,24 @@ def test_json_is_what_the_api_says(desk: Desk) -> None:
     assert desk("jobs", "delete", "report", "--json").json == {"job_id": "report", "deleted": True}
 
 
+def test_several_jobs_are_changed_by_one_command(desk: Desk) -> None:
+    """A job that is not there does not stop the others; the exit code is its own."""
+    for job_id in ("a", "b"):
+        desk("jobs", "create", job_id, "--cron", "0 3 * * *", "--target", ARN)
+    paused = desk("jobs", "pause", "a", "gone", "nowhere", "b", "--note", "move")
+    assert paused.out.count("paused: revision 2") == 2 and paused.code == 3
+    assert "no job 'gone'" in paused.err and "no job 'nowhere'" in paused.err
+    resumed = desk("jobs", "resume", "a", "b", "--json").json
+    assert [(job["job_id"], job["state"]) for job in resumed] == [("a", "active"), ("b", "active")]
+    assert desk("jobs", "skip", "a", "b").out.splitlines() == [
+        f"{job_id} 2026-11-22T03:00:00Z skipped cancelled by hand" for job_id in ("a", "b")
+    ]
+    assert desk("jobs", "unskip", "a", "b").out.splitlines()[0] == "a 2026-11-22T03:00:00Z runs"
+    assert desk("jobs", "delete", "a", "b", "--revision", "2").code == 2
+    assert desk("jobs", "delete", "a", "b").out.split() == ["a", "deleted", "b", "deleted"]
+    assert desk("jobs", "list", "--json").json == []
+
+
 def test_a_job_from_a_file_and_from_stdin(desk: Desk, tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text(json.dumps(job(cron="0 3 * * *", tags=["a"])))
     (tmp_path / "payload.json").write_text('{"customer": 7}')

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final
 from zoneinfo import ZoneInfo
 
@@ -14,8 +15,9 @@ from rich.text import Text
 from common.timing.instants import relative, when
 from common.timing.windows import MISSED_AFTER_S
 from minute8.cli import output
+from minute8.cli.commands.many import change_each
 from minute8.cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
-from minute8.cli.options import AsJson, JobId, complete_states, complete_tags, with_options
+from minute8.cli.options import AsJson, JobId, JobIds, complete_states, complete_tags, with_options
 from minute8.cli.output import (
     console,
     field_text,
@@ -290,39 +292,45 @@ def edit(
 @app.command()
 def pause(
     ctx: typer.Context,
-    job_id: JobId,
+    job_ids: JobIds,
     note: Annotated[str, typer.Option(help="The reason; shown with the job and each skipped run.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Pause a job: none of its executions starts, not even queued ones."""
-    with session(ctx).client() as client:
-        job = client.pause_job(job_id, note)
-    _print_done(ctx, job, "paused", as_json)
+    """Pause jobs: none of their executions starts, not even queued ones."""
+    show = partial(_print_done, ctx, done="paused")
+    change_each(ctx, job_ids, lambda client, job_id: client.pause_job(job_id, note), show, as_json)
 
 
 @app.command()
-def resume(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
-    """Let a paused job run again, from now on."""
-    with session(ctx).client() as client:
-        job = client.resume_job(job_id)
-    _print_done(ctx, job, "resumed", as_json)
+def resume(ctx: typer.Context, job_ids: JobIds, as_json: AsJson = False) -> None:
+    """Let paused jobs run again, from now on."""
+    show = partial(_print_done, ctx, done="resumed")
+    change_each(ctx, job_ids, lambda client, job_id: client.resume_job(job_id), show, as_json)
 
 
 @app.command()
 def delete(
     ctx: typer.Context,
-    job_id: JobId,
+    job_ids: JobIds,
     revision: Revision = None,
     yes: Annotated[bool, typer.Option("--yes", help="For scripts: nothing is asked anyway.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a job. Its runs stay to be looked at, until they expire."""
-    with session(ctx).client() as client:
+    """Delete jobs. Their runs stay to be looked at, until they expire."""
+    if revision is not None and len(job_ids) > 1:
+        raise typer.BadParameter("--revision goes with one job")
+
+    def deleted(client: Client, job_id: str) -> dict[str, Any]:
         client.delete_job(job_id, revision)
-    if as_json:
-        print_json({"job_id": job_id, "deleted": True})
-    else:
-        console().print(f"{job_id} deleted", soft_wrap=True)
+        return {"job_id": job_id, "deleted": True}
+
+    change_each(
+        ctx,
+        job_ids,
+        deleted,
+        lambda answer: console().print(f"{answer['job_id']} deleted", soft_wrap=True),
+        as_json,
+    )
 
 
 @app.command("next")
@@ -412,7 +420,7 @@ def _local(fire: Fire, zone: str) -> str:
     return datetime.fromisoformat(fire["due_at"]).astimezone(ZoneInfo(zone)).isoformat()
 
 
-def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool) -> None:
+def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool = False) -> None:
     if as_json:
         print_json(job)
         return

@@ -9,14 +9,16 @@ import typer
 
 from common.limits import BACKFILLS_LISTED
 from common.timing.instants import relative, rfc3339
+from minute8.cli.commands.many import change_each
 from minute8.cli.job_options import read_json
-from minute8.cli.options import AsJson, ExitCode, JobId, Yes, with_options
+from minute8.cli.options import AsJson, ExitCode, JobId, JobIds, Yes, with_options
 from minute8.cli.output import confirm, console, plural, print_json, say, show_list, why
 from minute8.cli.platform import operator_api
 from minute8.cli.session import session
 from minute8.cli.time_range import since_at
 from minute8.client import Client
 from minute8.client.runs import ENDED, JOBS_PAYLOAD
+from minute8.client.shapes import RestoredFires, SkippedFires
 
 _POLL_S = 1.0
 
@@ -59,7 +61,7 @@ def run_now(
 
 def skip(
     ctx: typer.Context,
-    job_id: JobId,
+    job_ids: JobIds,
     number: Annotated[
         int,
         typer.Option(
@@ -69,29 +71,29 @@ def skip(
     note: Annotated[str, typer.Option(help="The reason.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Cancel a job's next fire times beforehand; the job stays active. Repeated, it skips the same fire times."""
-    with session(ctx).client() as client:
-        skipped = client.skip_fires(job_id, number, note)
-    if as_json:
-        print_json(skipped)
-        return
-    for run in skipped["runs"]:
-        console().print(f"{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True)
+    """Cancel jobs' next fire times beforehand; they stay active. Repeated, it skips the same fire times."""
+
+    def show(skipped: SkippedFires) -> None:
+        of_job = f"{skipped['job_id']} " if len(job_ids) > 1 else ""
+        for run in skipped["runs"]:
+            console().print(f"{of_job}{run['fire_at']} {run['status']} {why(run)}".strip(), soft_wrap=True)
+
+    change_each(ctx, job_ids, lambda client, job_id: client.skip_fires(job_id, number, note), show, as_json)
 
 
-def unskip(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+def unskip(ctx: typer.Context, job_ids: JobIds, as_json: AsJson = False) -> None:
     """Undo skips: let the fire times run that were cancelled beforehand, the next 50 at most."""
-    with session(ctx).client() as client:
-        restored = client.unskip_fires(job_id)
-    if as_json:
-        print_json(restored)
-        return
-    lines = [f"{at} runs" for at in restored["fires"]]
-    console().print(
-        "\n".join(lines) or "nothing to undo: no skipped fire time is more than a minute away",
-        soft_wrap=True,
-        markup=False,
-    )
+
+    def show(restored: RestoredFires) -> None:
+        of_job = f"{restored['job_id']} " if len(job_ids) > 1 else ""
+        lines = [f"{of_job}{at} runs" for at in restored["fires"]]
+        console().print(
+            "\n".join(lines) or f"{of_job}nothing to undo: no skipped fire time is more than a minute away",
+            soft_wrap=True,
+            markup=False,
+        )
+
+    change_each(ctx, job_ids, lambda client, job_id: client.unskip_fires(job_id), show, as_json)
 
 
 def retry(ctx: typer.Context, execution_id: ExecutionId, as_json: AsJson = False) -> None:

@@ -1,10 +1,10 @@
-"""Changes of many jobs or runs: they are counted first, then confirmed, then changed request by request."""
+"""Changes of many jobs or runs: named ones one by one; of filters they are counted first, then confirmed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -18,10 +18,10 @@ from minute8.cli.options import (
     complete_tags,
     with_options,
 )
-from minute8.cli.output import confirm, console, plural, print_json
+from minute8.cli.output import confirm, console, plural, print_json, problem_lines, say
 from minute8.cli.session import session
 from minute8.cli.time_range import range_of
-from minute8.client import Client
+from minute8.client import Client, Minute8Problem
 from minute8.client.shapes import ManyDone
 
 Tag = Annotated[str | None, typer.Option(help="Only jobs with this tag.", autocompletion=complete_tags)]
@@ -31,6 +31,7 @@ Error = Annotated[
 ]
 Note = Annotated[str, typer.Option(help="The reason.")]
 
+T = TypeVar("T")
 Operation = Callable[[Client], Callable[..., ManyDone]]
 
 
@@ -103,6 +104,37 @@ class Confirmation:
     )
     yes: Yes = False
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON; does not ask.")] = False
+
+
+def change_each(
+    ctx: typer.Context,
+    job_ids: Sequence[str],
+    change: Callable[[Client, str], T],
+    show: Callable[[T], None],
+    as_json: bool,
+) -> None:
+    """Change the jobs one by one and show each. A refused one does not stop the others.
+
+    As JSON: the answer of a single job, or the list of those of several. Raises the last refusal, after all jobs.
+    """
+    answers: list[T] = []
+    refused: Minute8Problem | None = None
+    with session(ctx).client() as client:
+        for job_id in dict.fromkeys(job_ids):
+            try:
+                answer = change(client, job_id)
+            except Minute8Problem as problem:
+                if refused:
+                    say(f"minute8: {'; '.join(problem_lines(refused))}")
+                refused = problem
+                continue
+            answers.append(answer)
+            if not as_json:
+                show(answer)
+    if as_json and answers:
+        print_json(answers[0] if len(job_ids) == 1 else answers)
+    if refused:
+        raise refused
 
 
 @with_options
