@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from json import JSONDecoder
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +23,16 @@ class BadFile(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class NoJob:
+    """An entry of a file that is no job."""
+
+    where: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenJob:
-    """A job as a file has it. `state` is None if the file does not say it: the job keeps its own."""
+    """A job as a file has it; `where` is the file and its line. A job whose `state` is None keeps its own."""
 
     where: str
     job_id: str
@@ -38,19 +47,27 @@ class WrittenJob:
         return {"job_id": self.job_id, **self.definition, **paused}
 
 
-def read_files(paths: list[str]) -> list[WrittenJob]:
-    """The jobs of files and folders; a folder's files in the order of their names. Raises BadFile."""
-    jobs = [job for path in paths for file in _files(path) for job in _jobs(file)]
-    seen: dict[str, str] = {}
-    for job in jobs:
-        if job.job_id in seen:
-            raise BadFile(
-                f"{job.where}: job {job.job_id!r} is in {seen[job.job_id]} too; accepted: each job once"
-            )
-        seen[job.job_id] = job.where
-    if not jobs:
+def read_files(paths: list[str]) -> tuple[list[WrittenJob], list[NoJob]]:
+    """The jobs of files and folders, and the entries that are none; a folder's files in the order of their names.
+
+    Raises BadFile.
+    """
+    entries = [
+        (f"{file}:{line}", raw) for path in paths for file in _files(path) for line, raw in _entries(file)
+    ]
+    if not entries:
         raise BadFile(f"{', '.join(paths)}: no jobs; accepted: files that end with {', '.join(_SUFFIXES)}")
-    return jobs
+    jobs: dict[str, WrittenJob] = {}
+    malformed = []
+    for where, raw in entries:
+        faults = list(_faults(raw))
+        if not faults and (other := jobs.get(raw["job_id"])):
+            faults.append(f"job {raw['job_id']!r} is in {other.where} too; accepted: each job once")
+        if faults:
+            malformed.append(NoJob(where, "; ".join(faults)))
+        else:
+            jobs[raw["job_id"]] = _job(where, raw)
+    return list(jobs.values()), malformed
 
 
 def _files(path: str) -> Iterator[str]:
@@ -60,31 +77,40 @@ def _files(path: str) -> Iterator[str]:
         yield path
 
 
-def _jobs(file: str) -> Iterator[WrittenJob]:
+def _entries(file: str) -> list[tuple[int, Any]]:
+    """The entries of a file, each with the line on which it begins. Raises BadFile."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadFile(f"{file} cannot be read: {unreadable(error)}") from None
-    documents = _documents(file, text)
-    jobs = [job for document in documents for job in (document if isinstance(document, list) else [document])]
-    for number, raw in enumerate(jobs, 1):
-        yield _job(file if len(jobs) == 1 else f"{file}, job {number}", raw)
-
-
-def _documents(file: str, text: str) -> list[Any]:
-    try:
         if file.endswith(".ndjson"):
-            return [loads(line) for line in text.split("\n") if line.strip()]
+            lines = enumerate(text.split("\n"), 1)
+            return [(number, loads(line)) for number, line in lines if line.strip()]
         if file.endswith(".json"):
-            return [loads(text)]
-        return [document for document in yaml_documents(text) if document is not None]
-    except (ValueError, NoEquivalent) as error:
-        why = unreadable(error) if isinstance(error, ValueError) else error
+            return _json_entries(text)
+        return yaml_entries(text)
+    except (OSError, ValueError, NoEquivalent) as error:
+        why = error if isinstance(error, NoEquivalent) else unreadable(error)
         raise BadFile(f"{file} cannot be read: {why}") from None
 
 
-def yaml_documents(text: str) -> list[Any]:
-    """The documents of a YAML text as JSON. Dates and times stay texts. Raises ValueError, NotHere."""
+def _json_entries(text: str) -> list[tuple[int, Any]]:
+    document = loads(text)
+    if not isinstance(document, list):
+        return [(1, document)]
+    entries, line, begin, between = [], 1, 0, re.compile(r"[\s,]*")
+    place = text.index("[") + 1
+    for entry in document:
+        place = between.match(text, place).end()  # type: ignore[union-attr]  # it matches nothing, too
+        line += text.count("\n", begin, place)
+        entries.append((line, entry))
+        begin, place = place, JSONDecoder().raw_decode(text, place)[1]
+    return entries
+
+
+def yaml_entries(text: str) -> list[tuple[int, Any]]:
+    """The documents of a YAML text, of a list its entries, as JSON, each with its line. Dates and times stay texts.
+
+    Raises ValueError, NoEquivalent.
+    """
     import yaml  # only for this format
 
     class Loader(yaml.SafeLoader):
@@ -102,15 +128,23 @@ def yaml_documents(text: str) -> list[Any]:
     Loader.yaml_implicit_resolvers = resolvers
     Loader.add_implicit_resolver("tag:yaml.org,2002:int", plain, list("-+0123456789"))
     Loader.add_implicit_resolver("tag:yaml.org,2002:bool", words, list("tTfF"))
+    entries: list[tuple[int, Any]] = []
     try:
-        documents = list(yaml.load_all(text, Loader))
+        loader = Loader(text)
+        while loader.check_node():
+            node: Any = loader.get_node()
+            is_list = isinstance(node, yaml.SequenceNode)
+            lines = [part.start_mark.line + 1 for part in (node.value if is_list else [node])]
+            document = payload_of(loader.construct_document(node), lambda text: text, "the document")
+            if document is not None:  # as behind a last `---`
+                entries += zip(lines, document if is_list else [document], strict=True)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(f"not YAML: {error}") from None
-    return [payload_of(document, lambda text: text, "the document") for document in documents]
+    return entries
 
 
 def yaml_text(job: dict[str, Any]) -> str:
-    """A job as an entry of a YAML list; `yaml_documents` reads it back."""
+    """A job as an entry of a YAML list; `yaml_entries` reads it back."""
     import yaml
 
     # PyYAML reads some control characters back as others unless they are escaped.
@@ -118,12 +152,15 @@ def yaml_text(job: dict[str, Any]) -> str:
     return str(yaml.safe_dump([job], sort_keys=False, allow_unicode=readable, width=100))
 
 
-def _job(where: str, raw: Any) -> WrittenJob:
+def _faults(raw: Any) -> Iterator[str]:
     if not isinstance(raw, dict) or not isinstance(raw.get("job_id"), str):
-        raise BadFile(f"{where}: not a job; accepted: an object with job_id, schedule and target")
+        yield "not a job; accepted: an object with job_id, schedule and target"
+    elif raw.get("state") not in (None, "active", "paused"):
+        yield f"state {json.dumps(raw['state'])} is not valid; accepted: active, paused"
+
+
+def _job(where: str, raw: dict[str, Any]) -> WrittenJob:
     state, note = raw.get("state"), raw.get("note", "")
-    if state not in (None, "active", "paused"):
-        raise BadFile(f"{where}: state {json.dumps(state)} is not valid; accepted: active, paused")
     definition = definition_to_create(raw)
     for name in ("state", "note"):
         definition.pop(name, None)

@@ -19,7 +19,7 @@ from common.registration.target_definitions import stored
 from common.timing.excluded_days import Dates
 from minute8.cli.commands.apply import CHANGES, differing, with_defaults
 from minute8.cli.fire_changes import COMPARED_FIRES, consequences, move_of
-from minute8.cli.job_files import BadFile, read_files, yaml_documents, yaml_text
+from minute8.cli.job_files import BadFile, read_files, yaml_entries, yaml_text
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, at, job
 
@@ -47,9 +47,11 @@ def test_a_plan_is_shown_and_then_made_and_twice_changes_nothing(desk: Desk, tmp
     assert plan.code == CHANGES
     assert plan.out.splitlines() == [
         "+ report",
+        "    At 04:00, in Europe/Paris",
         "    50 fire times until 2027-01-10T03:00:00Z appear: "
         "2026-11-22T03:00:00Z, 2026-11-23T03:00:00Z, 2026-11-24T03:00:00Z …",
         "+ poll  paused",
+        "    Every 10m of elapsed time, in step with 2026-11-21T03:12:00Z",
         "2 to create",
     ]
     assert jobs_of(desk) == {}
@@ -123,8 +125,27 @@ def test_an_invalid_file_changes_nothing_and_has_its_own_exit_code(
 ) -> None:
     (tmp_path / name).write_text(text)
     refused = desk("apply", str(tmp_path / name), "--dry-run")
-    assert (refused.code, message in refused.err) == (1, True), refused
+    assert (refused.code, message in refused.err + refused.out) == (1, True), refused
     assert jobs_of(desk) == {}
+
+
+def test_all_malformed_and_refused_entries_are_named_with_their_lines(desk: Desk, tmp_path: Path) -> None:
+    good = json.dumps({"job_id": "good", **job(cron="0 3 * * *")})
+    bad = json.dumps({"job_id": "bad", **job(cron="61 3 * * *")})
+    (tmp_path / "a.json").write_text(f'[\n{good},\n\n{{"schedule": {{\n"every": "1h"}}}},\n{good}]')
+    (tmp_path / "b.ndjson").write_text(f'\n{bad}\n{{"job_id": "c", "state": "off"}}\n')
+    (tmp_path / "c.yaml").write_text("# jobs\n- 5\n- job_id: d\n  state: gone\n---\njust text\n")
+    plan = desk("apply", str(tmp_path))
+    assert plan.code == 1 and jobs_of(desk) == {}
+    refused = [line for line in plan.out.splitlines() if line.startswith("!")]
+    not_a_job = "! no job  not a job; accepted: an object with job_id, schedule and target"
+    assert [line.removeprefix("! no job  ").split("/")[-1] for line in refused] == [
+        "a.json:4", "a.json:6", "b.ndjson:3", "c.yaml:2", "c.yaml:3", "c.yaml:6", "b.ndjson:2",
+    ]  # fmt: skip
+    assert (
+        refused[0].startswith(not_a_job) and "a.json:2 too" in refused[1] and refused[6].startswith("! bad")
+    )
+    assert plan.out.endswith("1 to create, 7 refused\n")
 
 
 def test_a_one_off_that_is_past_is_applied_if_asked_for(desk: Desk, tmp_path: Path) -> None:
@@ -165,14 +186,14 @@ _JSON = st.recursive(
 @given(_JSON)
 def test_any_payload_survives_yaml(payload: Any) -> None:
     text = yaml_text({"job_id": "a", "payload": payload})
-    assert yaml_documents(text) == [[{"job_id": "a", "payload": payload}]]
+    assert yaml_entries(text) == [(1, {"job_id": "a", "payload": payload})]
 
 
 @given(
     st.sampled_from(["2026-11-21", "10:30", "0o7", "012", "1_000", "on", "~", "1e3", "0x1F", ".5", "=", "<<"])
 )
 def test_a_text_that_looks_like_something_else_survives_yaml(text: str) -> None:
-    assert yaml_documents(yaml_text({"job_id": text}))[0][0]["job_id"] == text
+    assert yaml_entries(yaml_text({"job_id": text}))[0][1]["job_id"] == text
     assert yaml.safe_load(yaml_text({"job_id": text}))[0]["job_id"] == text, "with other readers, too"
 
 
@@ -262,7 +283,7 @@ def test_a_folder_is_read_in_the_order_of_names(tmp_path: Path) -> None:
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"job_id": path.stem}))
-    assert [written.job_id for written in read_files([str(tmp_path)])] == ["a", "b", "d"]
+    assert [written.job_id for written in read_files([str(tmp_path)])[0]] == ["a", "b", "d"]
     with pytest.raises(BadFile, match=r"nowhere cannot be read: No such file or directory$"):
         read_files(["nowhere"])
     with pytest.raises(BadFile, match="no jobs"):

@@ -12,6 +12,7 @@ from msgspec import NODEFAULT, Struct, structs, to_builtins
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
 from common.planning.execution import job_key
+from common.preview.words import describe
 from common.registration.kept_anchors import anchored_as
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import MODELS
@@ -45,7 +46,10 @@ SIGNS: Final[Mapping[Action, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens to one job. `fields` are the changed fields with their old and new values."""
+    """What happens to one job. `fields` are the changed fields with their old and new values, `words` a new schedule.
+
+    An entry of a file that is no job has no id.
+    """
 
     action: Action
     job_id: str
@@ -53,6 +57,7 @@ class Step:
     why: str = ""
     fields: tuple[tuple[str, Any, Any], ...] = ()
     changes: Consequences = field(default_factory=Consequences)
+    words: str = ""
 
 
 def with_defaults(name: str, value: Any) -> Any:
@@ -140,13 +145,14 @@ def apply(
 ) -> None:
     """Make the jobs what the files say: create, change, pause, resume, and with --prune delete them."""
     try:
-        written = read_files(paths)
+        written, malformed = read_files(paths)
     except BadFile as error:
         _fail(str(error))
     now = int(session(ctx).clock.now())
     try:
         with session(ctx).client() as client:
-            steps = planned(client, written, now, options)
+            steps = [Step("refused", "", entry.where, entry.why) for entry in malformed]
+            steps += planned(client, written, now, options)
             _show(steps, as_json)
             if any(step.action == "refused" for step in steps):
                 _fail("nothing was applied: some jobs are refused")
@@ -197,11 +203,10 @@ class _Plan:
         """What happens to a written job, whose fields in `changed` are not those of the stored one."""
         key = job_key(self.tenant, job.job_id)
         if stored is None:
-            after = _fires(schedule_of(job.definition, key, self.now), job.state)
-            changes = consequences(None, after, self.now, self.dates_of)
-            return Step(
-                "create", job.job_id, job.where, "paused" if job.state == "paused" else "", changes=changes
-            )
+            after = schedule_of(job.definition, key, self.now)
+            changes = consequences(None, _fires(after, job.state), self.now, self.dates_of)
+            why = "paused" if job.state == "paused" else ""
+            return Step("create", job.job_id, job.where, why, changes=changes, words=_words(job, after))
         stored_job = self.client.get_job(job.job_id)
         before = resolved_schedule(stored_job["schedule_resolved"])
         after = schedule_of(job.definition, key, self.now, stored_job) if "schedule" in changed else before
@@ -215,7 +220,8 @@ class _Plan:
         if becomes != was:
             fields = (*fields, ("state", was, becomes))
         action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
-        return Step(action, job.job_id, job.where, "", fields, changes)
+        words = _words(job, after) if "schedule" in changed else ""
+        return Step(action, job.job_id, job.where, "", fields, changes, words)
 
     def deletion(self, job_id: str) -> Step:
         """What the deletion of a job means."""
@@ -223,6 +229,10 @@ class _Plan:
         before = _fires(resolved_schedule(job["schedule_resolved"]), job["state"])
         changes = consequences(before, None, self.now, self.dates_of)
         return Step("delete", job_id, why=schedule_words(job["schedule"]), changes=changes)
+
+
+def _words(job: WrittenJob, schedule: Schedule | None) -> str:
+    return describe(schedule, job.definition["schedule"].get("max_runs")) if schedule else ""
 
 
 def _fires(schedule: Any, state: str | None) -> Any:
@@ -261,9 +271,11 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
     out = console()
     for step in steps:
         words = "; ".join(filter(None, (step.why, step.where if step.action == "refused" else "")))
-        out.print(f"{SIGNS[step.action]} {step.job_id}  {words}".rstrip(), soft_wrap=True)
+        out.print(f"{SIGNS[step.action]} {step.job_id or 'no job'}  {words}".rstrip(), soft_wrap=True)
         for name, old, new in step.fields:
             out.print(f"    {name}: {_value(old)} → {_value(new)}", soft_wrap=True)
+        if step.words:
+            out.print(f"    {step.words}", soft_wrap=True)
         show_fires(out, step.changes)
     actions = [step.action for step in steps]
     counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
@@ -280,6 +292,7 @@ def _view(step: Step) -> dict[str, Any]:
         "job_id": step.job_id,
         "where": step.where,
         "why": step.why,
+        "words": step.words,
         "fields": [{"field": name, "before": old, "after": new} for name, old, new in step.fields],
         **step.changes.view(),
     }
