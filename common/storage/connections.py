@@ -8,11 +8,13 @@ https://docs.aws.amazon.com/lambda/latest/dg/best-practices.html
 from __future__ import annotations
 
 import errno
+import re
+import select
 import socket
 import ssl
 import time
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Final
@@ -53,6 +55,11 @@ _SILENT_S: Final = 2.0
 _MAX_HEAD_LINES: Final = 100
 _MAX_LINE_BYTES: Final = 16 * 1024
 _MAX_HEAD_BYTES: Final = 256 * 1024
+# The head of a final answer with a body of its own length: status line, and headers of visible ASCII.
+_PLAIN_HEAD: Final = re.compile(
+    rb"HTTP/1\.1 ([2-5]\d\d)(?<!204|304)(?: [\t -~]{0,200})?\r\n"
+    rb"((?:[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}:[\t -~]{0,4000}\r\n){1,50})\r\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +70,29 @@ class Response:
     headers: dict[str, str]
     body: bytes
 
+    def up_to(self, max_bytes: int) -> Response:
+        """The same with at most so many bytes of the body."""
+        return self if len(self.body) <= max_bytes else replace(self, body=self.body[:max_bytes])
+
 
 class NotHttp(Exception):
     """The answer is not HTTP/1.1, or breaks off."""
+
+
+def whole_answer(received: bytes) -> tuple[Response, bool] | None:
+    """An answer that came in one piece, and whether its connection stays open. Pure.
+
+    None: `Answer` reads it, since it is cut off, is not plain, has no length of its own, or more follows it.
+    """
+    if not (head := _PLAIN_HEAD.match(received)):
+        return None
+    lines = [line.partition(":") for line in head[2].decode("latin-1").split("\r\n")[:-1]]
+    headers = {name.lower(): value.strip() for name, _, value in lines}
+    is_plain = len(headers) == len(lines) and "transfer-encoding" not in headers
+    if not is_plain or headers.get("content-length") != str(len(received) - head.end()):
+        return None
+    response = Response(int(head[1]), headers, received[head.end() :])
+    return response, headers.get("connection", "keep-alive").lower() == "keep-alive"
 
 
 class Answer:
@@ -105,9 +132,9 @@ class Answer:
         if not self.has_head and self._head_bytes > _MAX_HEAD_BYTES:
             raise NotHttp("too many bytes of headers, or of interim answers")
 
-    def response(self, max_bytes: int) -> Response:
-        """What has come, with at most `max_bytes` of the body."""
-        return Response(self.status, self._headers, b"".join(self._body)[:max_bytes])
+    def response(self) -> Response:
+        """What has come."""
+        return Response(self.status, self._headers, b"".join(self._body))
 
     def keeps_alive(self) -> bool:
         """Whether the connection can be used again."""
@@ -194,12 +221,16 @@ def socket_options() -> list[tuple[int, int, int]]:
 class _Connection:
     def __init__(self, connected: socket.socket) -> None:
         self.socket = connected
+        self._poll = select.poll()
+        self._poll.register(connected, select.POLLIN)
         self.last_use = LastUse()
         # Whether a byte has come since the last request.
         self.has_answered = False
 
     def is_usable(self) -> bool:
         """Whether nothing but TLS's own records came since the last answer. An endpoint that closes sends its end."""
+        if not self._poll.poll(0):  # costs a fifth of an attempt to read
+            return True
         self.socket.settimeout(0)
         try:
             self.socket.recv(1)
@@ -224,20 +255,22 @@ class _Connection:
 
         Of a failure the whole body is read: botocore reads its error from it.
         """
-        answer = Answer()
         self.socket.settimeout(max(_MIN_READ_S, first_byte_s))
+        received = self.socket.recv(_READ_BYTES)
+        self.has_answered = bool(received)
+        if whole := whole_answer(received):
+            self.last_use = LastUse()
+            return whole[0].up_to(max_bytes if whole[0].status < 300 else MAX_BYTES), whole[1]
+        answer = Answer()
+        answer.feed(received)
+        self.socket.settimeout(max(_MIN_READ_S, read_timeout_s))
         while not answer.is_complete:
-            received = self.socket.recv(_READ_BYTES)
-            if received and not self.has_answered:
-                self.has_answered = True
-                self.socket.settimeout(max(_MIN_READ_S, read_timeout_s))
-            answer.feed(received)
-            if not answer.has_head or answer.is_complete:
-                continue
-            if answer.body_bytes >= (max_bytes if answer.status < 300 else MAX_BYTES):
-                return answer.response(max_bytes), False
+            if answer.has_head and answer.body_bytes >= (max_bytes if answer.status < 300 else MAX_BYTES):
+                return answer.response().up_to(max_bytes), False
+            answer.feed(self.socket.recv(_READ_BYTES))
         self.last_use = LastUse()
-        return answer.response(max_bytes if answer.status < 300 else MAX_BYTES), answer.keeps_alive()
+        response = answer.response().up_to(max_bytes if answer.status < 300 else MAX_BYTES)
+        return response, answer.keeps_alive()
 
     def close(self) -> None:
         self.socket.close()

@@ -51,6 +51,11 @@ _CALL_S: Final = 3
 _BINARY: Final = ("CiphertextBlob", "Plaintext")
 _TRACE_SAFE: Final = "-=;:+&[]{}\"',"
 
+# Of one client: about the targets that an environment calls by turns. One takes a kilobyte or two.
+_TEMPLATES: Final = 512
+# Stands for the date in a template.
+_DATE: Final = "\0"
+
 # The answer that botocore takes for that of its first attempt, or why there is none.
 _received: ContextVar[AWSResponse | BotoCoreError | None] = ContextVar("_received", default=None)
 
@@ -61,14 +66,6 @@ class Credentials(Protocol):
     access_key: str
     secret_key: str
     token: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Signed:
-    """The headers that a signature adds to a request: its date and its authorization."""
-
-    date: str
-    authorization: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +83,6 @@ class Service:
 
     region: str
     name: str
-
-
-def sign(request: Request, credentials: Credentials, service: Service, now: float) -> Signed:
-    """The signature of a request."""
-    date = compact_time(int(now))
-    headers = [(name.lower(), " ".join(value.split())) for name, value in request.headers]
-    headers.append(("x-amz-date", date))
-    if credentials.token:
-        headers.append(("x-amz-security-token", credentials.token))
-    headers.sort()
-    names = ";".join([name for name, _ in headers])
-    lines = "".join([f"{name}:{value}\n" for name, value in headers])
-    body_hash = hashlib.sha256(request.body).hexdigest()
-    canonical = f"POST\n{request.path.replace('%', '%25')}\n\n{lines}\n{names}\n{body_hash}"
-    scope = f"{date[:8]}/{service.region}/{service.name}/aws4_request"
-    text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
-    signature = signature_of(text, credentials.secret_key, date[:8], service.region, service.name)
-    authorization = (
-        f"AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
-        f"SignedHeaders={names}, Signature={signature}"
-    )
-    return Signed(date, authorization)
 
 
 def signature_of(text: str, secret_key: str, day: str, region: str, service: str) -> str:
@@ -147,6 +122,7 @@ class Endpoint:
         parts, trusted = urlsplit(url), cast(Any, roots)
         self.url, self._host, self._service = parts.geturl(), parts.netloc, service
         self._user_agent, self._passes_trace_on = user_agent, passes_trace_on
+        self._template = lru_cache(_TEMPLATES)(self._new_template)
         self.connections = Connections(
             parts,
             get_cert_path(trusted) if parts.scheme == "https" else None,
@@ -156,23 +132,49 @@ class Endpoint:
 
     def encoded(self, request: Request, credentials: Credentials, now: float, invocation_id: str) -> bytes:
         """The bytes that botocore would send."""
-        to_sign = Request(request.path, (*request.headers, ("host", self._host)), request.body)
-        signed = sign(to_sign, credentials, self._service, now)
-        lines = [f"POST {request.path} HTTP/1.1", f"Host: {self._host}", "Accept-Encoding: identity"]
-        lines += [f"{name}: {value}" for name, value in request.headers]
-        lines.append(f"User-Agent: {self._user_agent}")
-        if self._passes_trace_on and (trace := _trace()):
-            lines.append(f"X-Amzn-Trace-Id: {trace}")
-        lines.append(f"X-Amz-Date: {signed.date}")
-        if credentials.token:
-            lines.append(f"X-Amz-Security-Token: {credentials.token}")
-        lines += [
-            f"Authorization: {signed.authorization}",
-            f"amz-sdk-invocation-id: {invocation_id}",
-            "amz-sdk-request: attempt=1",
-            f"Content-Length: {len(request.body)}",
-        ]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + request.body
+        template = self._template(request.path, request.headers, credentials.token)
+        date, service = compact_time(int(now)), self._service
+        canonical = (
+            template.before_date + date + template.after_date + hashlib.sha256(request.body).hexdigest()
+        )
+        scope = f"{date[:8]}/{service.region}/{service.name}/aws4_request"
+        text = f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{hashlib.sha256(canonical.encode()).hexdigest()}"
+        signature = signature_of(text, credentials.secret_key, date[:8], service.region, service.name)
+        trace = _trace() if self._passes_trace_on else ""
+        head = (
+            f"{template.head}{trace}X-Amz-Date: {date}\r\n{template.token_line}"
+            f"Authorization: AWS4-HMAC-SHA256 Credential={credentials.access_key}/{scope}, "
+            f"SignedHeaders={template.signed_names}, Signature={signature}\r\n"
+            f"amz-sdk-invocation-id: {invocation_id}\r\namz-sdk-request: attempt=1\r\n"
+            f"Content-Length: {len(request.body)}\r\n\r\n"
+        )
+        return head.encode("latin-1") + request.body
+
+    def _new_template(self, path: str, headers: tuple[tuple[str, str], ...], token: str | None) -> _Template:
+        signed = [(name.lower(), " ".join(value.split())) for name, value in (*headers, ("host", self._host))]
+        signed.append(("x-amz-date", _DATE))
+        if token:
+            signed.append(("x-amz-security-token", token))
+        signed.sort()
+        names = ";".join(name for name, _ in signed)
+        lines = "".join(f"{name}:{value}\n" for name, value in signed)
+        canonical = f"POST\n{path.replace('%', '%25')}\n\n{lines}\n{names}\n"
+        before_date, _, after_date = canonical.partition(_DATE)
+        sent = [f"POST {path} HTTP/1.1", f"Host: {self._host}", "Accept-Encoding: identity"]
+        sent += [f"{name}: {value}" for name, value in (*headers, ("User-Agent", self._user_agent))]
+        token_line = f"X-Amz-Security-Token: {token}\r\n" if token else ""
+        return _Template(before_date, after_date, names, "\r\n".join(sent) + "\r\n", token_line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What requests to a path with the same headers and token share: what is signed beside the date, and sent."""
+
+    before_date: str
+    after_date: str
+    signed_names: str
+    head: str
+    token_line: str
 
 
 class Requests(Endpoint):
@@ -408,6 +410,7 @@ def _plain_endpoint(url: str, service: Service, roots: str | bool) -> Endpoint:
     return Endpoint(url, service, roots, "minute8", connect_timeout_s=_CALL_S, max_idle=8)
 
 
+@lru_cache(_TEMPLATES)
 def _invocations(arn: str) -> str:
     # `quote` is slow where it has something to encode, and an ARN always has colons.
     name = quote(arn, safe=":").replace(":", "%3A")
@@ -433,13 +436,18 @@ def _raise_failure() -> NoReturn:
 
 
 def _trace() -> str:
-    """Lambda's trace, which carries its chain of invocations on: it stops endless ones.
+    """The header with Lambda's trace, which carries its chain of invocations on: it stops endless ones.
 
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
     """
     if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
         return ""
-    return quote(os.environ.get("_X_AMZN_TRACE_ID", ""), safe=_TRACE_SAFE)
+    return _trace_line(os.environ.get("_X_AMZN_TRACE_ID", ""))
+
+
+@lru_cache(8)
+def _trace_line(trace: str) -> str:
+    return f"X-Amzn-Trace-Id: {quote(trace, safe=_TRACE_SAFE)}\r\n" if trace else ""
 
 
 class _Raw:
