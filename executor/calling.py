@@ -36,11 +36,11 @@ from executor.targets.events import Event
 
 if TYPE_CHECKING:
     from common.jobs.calendars import RememberedCalendars
-    from executor.secrets import JobSecrets, Redaction
+    from executor.secrets import Filled, JobSecrets, Redaction
 
 # A claim's lease has a margin of five seconds for the time up to the call.
 TURN_WAIT_S: Final = 2.0
-_NO_TURN: Final = Outcome(
+NO_TURN: Final = Outcome(
     ok=False,
     throttled=True,
     error_type="NoTurn",
@@ -56,9 +56,25 @@ class Turn:
     """What a tenant has in one batch: its calendars, each read once, and the processor time that it used."""
 
     def __init__(self, jobs: Table) -> None:
-        self.lock = threading.Lock()
         self.used_s = 0.0
+        self._lock = threading.Lock()
         self._jobs = jobs
+
+    @contextmanager
+    def taken(self, wait_s: float = -1) -> Iterator[bool]:
+        """Whether the turn is the caller's: not if it is not free within `wait_s`, or its processor time is used.
+
+        Without `wait_s` it is, at last, free. What must not be put off is then done whatever was used.
+        """
+        if not self._lock.acquire(timeout=wait_s):
+            yield False
+            return
+        began_s = time.thread_time()
+        try:
+            yield self.used_s < TURN_S
+        finally:
+            self.used_s += time.thread_time() - began_s
+            self._lock.release()
 
     @cached_property
     def calendars(self) -> RememberedCalendars:
@@ -90,19 +106,16 @@ class Turns:
         """Forget what the tenants of the last batch read and used."""
         self._of = {}
 
+    def turn(self, tenant: str) -> Turn:
+        """The tenant's turn in this batch."""
+        return self._of.setdefault(tenant, Turn(self._jobs))
+
     @contextmanager
     def of(self, tenant: str) -> Iterator[Turn | None]:
         """The tenant's turn. None: it has used its processor time, or has none within TURN_WAIT_S."""
-        turn = self._of.setdefault(tenant, Turn(self._jobs))
-        if not turn.lock.acquire(timeout=TURN_WAIT_S):
-            yield None
-            return
-        began_s = time.thread_time()
-        try:
-            yield turn if turn.used_s < TURN_S else None
-        finally:
-            turn.used_s += time.thread_time() - began_s
-            turn.lock.release()
+        turn = self.turn(tenant)
+        with turn.taken(TURN_WAIT_S) as is_taken:
+            yield turn if is_taken else None
 
 
 class Sending:
@@ -179,7 +192,7 @@ def _call(
     prepare = partial(_prepared, claimed.attempt, formats, payload_of, secrets)
     if claimed.attempt.takes_a_turn:
         with turns.of(claimed.attempt.job.tenant) as turn:
-            prepared = prepare(turn) if turn else _NO_TURN
+            prepared = prepare(turn) if turn else NO_TURN
     else:
         prepared = prepare(None)
     if isinstance(prepared, Outcome):
@@ -227,9 +240,9 @@ def _prepared(
         if not job.secrets or turn is None:
             return _Prepared(job.spec.target, sent, _as_it_is)
         filled = secrets.filled(job, sent, turn.redaction)
-        return (
-            filled if isinstance(filled, Outcome) else _Prepared(filled.target, filled.event, filled.redacted)
-        )
+        if isinstance(filled, Outcome):
+            return filled
+        return _Prepared(filled.target, filled.event, partial(_redacted, turn, filled))
     except PayloadTooLarge as error:  # by its secrets
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
     except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
@@ -257,6 +270,11 @@ def _unforeseen(attempt: Admitted, error: Exception, redacted: Callable[[Outcome
         **attempt.claim.execution.log_fields,
     )
     return failed
+
+
+def _redacted(turn: Turn, filled: Filled, outcome: Outcome) -> Outcome:
+    with turn.taken():
+        return filled.redacted(outcome)
 
 
 def _as_it_is(outcome: Outcome) -> Outcome:

@@ -28,7 +28,7 @@ from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late
-from executor.calling import PayloadReader, Sending, Turns
+from executor.calling import NO_TURN, PayloadReader, Sending, Turns
 from executor.conflict import Conflict, TakeOver, decide
 from executor.due_jobs import DueJobs, Payloads
 from executor.permits import Permits
@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
+# Most batches are over by then.
+_AFTER_TURN_S: Final = 15
 # Sending an event takes milliseconds.
 EVENT_TIMEOUT_S: Final = 10
 # What is claimed and not yet called waits for the lease if the executor dies. A later claim notes earlier calls.
@@ -98,7 +100,8 @@ class Executor:
         jobs, runs = deployment.tables.jobs, deployment.runs
         due_jobs, payloads = DueJobs(jobs, clock), Payloads(on_first_use(lambda: deployment.texts))
         permits = Permits(Holders(deployment.tables.runs, queue, clock))
-        letters = DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, clock)
+        turns = Turns(jobs)
+        letters = DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, turns, clock)
         run_end = RunEnd(
             failure_streak=on_first_use(lambda: _failure_streak(deployment)),
             dead_letters=letters,
@@ -135,7 +138,7 @@ class Executor:
             payload_formats=PAYLOAD_FORMATS,
             payload_of=payloads.of,
             secrets=on_first_use(lambda: _secrets(deployment)),
-            turns=Turns(jobs),
+            turns=turns,
             api_url=deployment.settings.api_url,
             stage=deployment.settings.stage,
         )
@@ -279,10 +282,12 @@ class Executor:
         wait = put_off(execution, skip, now) if skip else None
         if job is None or (skip and not wait):
             return execution, skip or Skip("deleted", "")
-        if not (job.schedule.named_calendars or "schedules" in job.spec.schedule):
+        if not job.schedule.named_calendars:
             return self._planned(execution, job, wait, now)
         with self.turns.of(job.tenant) as turn:
-            return self._planned(execution, job, wait, now, turn.calendars if turn else None)
+            if turn is None:
+                return execution, Wait(int(now) + _AFTER_TURN_S, NO_TURN.error)
+            return self._planned(execution, job, wait, now, turn.calendars)
 
     def _planned(
         self,

@@ -34,7 +34,7 @@ from common.timing.instants import rfc3339
 from common.timing.schedule import MINUTE8, CronTiming, Schedule
 from executor import calling
 from executor.admission import WAITS_AFTER_S, Skip, is_for_job
-from executor.calling import PayloadReader
+from executor.calling import PayloadReader, Turns
 from executor.retry import exhausted
 from executor.targets.aws_services import queue_url
 from executor.targets.clients import client
@@ -42,6 +42,7 @@ from executor.targets.events import Event, message_body
 
 if TYPE_CHECKING:
     from common.jobs.backfill import Backfills
+    from common.jobs.calendars import RememberedCalendars
     from common.jobs.ended import EndedJobs
     from common.planning.removal_requests import RemovalRequests
     from executor.failure_streak import FailureStreak
@@ -167,7 +168,8 @@ class DeadLetters:
     rules: RulesOf
     payload_formats: PayloadFormats
     payload_of: PayloadReader
-    as_scheduled: Callable[[Execution, Job], Job]
+    as_scheduled: Callable[[Execution, Job, RememberedCalendars], Job]
+    turns: Turns
     clock: Clock
 
     def send(
@@ -198,9 +200,11 @@ class DeadLetters:
         return self._send(job, execution, failure)
 
     def _send(self, job: Job, execution: Execution, failure: tuple[str, str, str]) -> None:
-        job = self.as_scheduled(execution, job)
-        event = calling.event(job, self.payload_of(job), execution, None, self.payload_formats)
-        parts = self._parts(job, execution, event)
+        turn = self.turns.turn(job.tenant)
+        with turn.taken():
+            job = self.as_scheduled(execution, job, turn.calendars)
+            event = calling.event(job, self.payload_of(job), execution, None, self.payload_formats)
+            parts = self._parts(job, execution, event)
         _send(job, event, parts, attributes(job, execution, parts, failure))
 
     def _forbidden(self, job: Job) -> str:

@@ -13,8 +13,9 @@ import threading
 from bisect import bisect, bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 from common.clock import Clock
 from common.errors import shown
@@ -151,8 +152,10 @@ def _never(error_type: str, error: str) -> Outcome:
 
 # However often a text was escaped, percent-encoded, wrapped or put into another case: without these characters, and in
 # small letters, it is the same as the form of a value without them. Of white space too much of a value may consist.
-_ESCAPES: Final = r"\\+|(?<=%)(?:25)+(?=[0-9a-f]{2})"
-_VIEWS: Final = tuple(map(re.compile, ("(?!)", _ESCAPES, rf"\\+[nrt]?|\s+|{_ESCAPES}")))
+# Each begins with a character, to which a search jumps: with the look behind before it, it would stop at each letter.
+_ESCAPES: Final = r"\\+|2(?<=%2)5(?:25)*(?=[0-9a-f]{2})"
+_UNWRAPPED: Final = re.compile(rf"\\+[nrt]?|\s+|{_ESCAPES}")
+_VIEWS: Final = (None, re.compile(_ESCAPES), _UNWRAPPED)
 
 
 class Redaction:
@@ -180,7 +183,7 @@ class Redaction:
             ]
             known: set[tuple[str, str]] = set()
             for left_out, of_view in self._views:
-                seen = {(left_out.sub("", form), name) for form, name in forms}
+                seen = {(_without(left_out, form), name) for form, name in forms}
                 of_view.add(seen - known)
                 known |= {(form, name) for form, name in seen if len(form) >= SECRET_CHARS}
             self._known.update(new)
@@ -204,13 +207,25 @@ class Redaction:
 
 def _small(text: str) -> str:
     """The text in small letters, each in its place: a few letters have no single small one."""
-    if text.isascii():
-        return text.lower()
+    low = text.replace("\u03a3", "\u03c3").lower()  # the small sigma depends on what follows
+    if len(low) == len(text):
+        return low
     return "".join([low if len(low := letter.lower()) == 1 else letter for letter in text])
 
 
-def _places(text: str, left_out: re.Pattern[str]) -> Sequence[int]:
+def _without(left_out: re.Pattern[str] | None, form: str) -> str:
+    """The form without what is left out. In most forms it is found in a tenth of a search's time."""
+    if left_out is None:
+        return form
+    if "%25" in form or (left_out is _UNWRAPPED and "\\" in form):
+        return left_out.sub("", form)
+    return "".join(form.split()) if left_out is _UNWRAPPED else form.replace("\\", "")
+
+
+def _places(text: str, left_out: re.Pattern[str] | None) -> Sequence[int]:
     """The places of the characters that are not left out."""
+    if left_out is None:
+        return range(len(text))
     places: list[int] = []
     at = 0
     for match in left_out.finditer(text):
@@ -286,8 +301,14 @@ def _forms(value: str) -> set[str]:
     """
     forms = {value, value.strip(), *(line.strip() for line in value.splitlines())}
     forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    forms |= {json.dumps(value, ensure_ascii=False)[1:-1].translate(_GO), quote(value, safe=_JAVASCRIPT)}
-    forms |= {repr(value)[1:-1], html.escape(value), quote(value, safe=""), quote(value), quote_plus(value)}
+    forms |= {
+        json.dumps(value, ensure_ascii=False)[1:-1].translate(_GO),
+        repr(value)[1:-1],
+        html.escape(value),
+    }
+    quoted = quote(value, safe="")
+    forms |= {quoted, quoted.replace("%2F", "/"), quoted.replace("%20", "+")}
+    forms |= {reduce(lambda text, char: text.replace(quote(char), char), _JAVASCRIPT, quoted)}
     encoded = value.encode()
     forms |= {encoded.hex(), repr(encoded)[2:-1], repr(encoded + b"'")[2:-2], repr(encoded + b"'\"")[2:-4]}
     for before in range(3):

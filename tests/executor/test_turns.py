@@ -16,6 +16,7 @@ import pytest
 from common.jobs import payload_patch
 from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
+from common.runs.outcome import Outcome
 from common.timing import excluded_days
 from executor import calling
 from executor.batch import execute_batch
@@ -100,22 +101,86 @@ def test_a_run_without_a_turn_goes_on_later_and_says_so(
     assert run.status == "succeeded"
 
 
-def test_a_batch_reads_a_calendar_once_and_patches_a_payload_once_for_each_schedule(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each of 90 executions parsed 25,000 dates twice, and 43,000 values once."""
+def with_calendar(world: World, **fields: Any) -> dict[str, Any]:
+    stored = CalendarStore(world.table("jobs"), world.store.audited)
+    stored.put("hostile", "days", {"dates": ["2027-01-01"]}, int(world.clock.now()))
+    schedule = {"cron": "*/5 * * * *", "exclude": {"calendars": ["days"]}}
+    return {**job(cron="* * * * *"), "schedule": schedule, **fields}
+
+
+def count_dates(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often the dates of a calendar are read."""
     parsed: list[int] = []
-    patched: list[Any] = []
-    patch_text = payload_patch.patched_text
-    monkeypatch.setattr(
-        payload_patch, "patched_text", lambda text, patch: patched.append(patch) or patch_text(text, patch)
-    )
 
     class Counted(excluded_days.Dates):
         def __init__(self, dates: Any) -> None:
             parsed.append(1)
             super().__init__(dates)
 
+    monkeypatch.setattr("common.jobs.calendars.Dates", Counted)
+    return parsed
+
+
+def test_without_a_turn_no_calendar_is_read_and_the_run_waits(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were read, unremembered and uncharged, by each further execution of the batch."""
+    world.registry.create("hostile", "j", with_calendar(world))
+    parsed = count_dates(monkeypatch)
+    monkeypatch.setattr(calling, "TURN_S", 0.0)
+    world.clock.move_to(DUE)
+    execute_batch(world.executor, [Message("m", Execution("hostile", "j", DUE, DUE, 1).encode())])
+    assert (parsed, world.target.calls) == ([], [])
+    (run,) = world.runs.of_job("hostile", "j", limit=1)
+    assert (run.status, "of processor to prepare" in run.detail) == ("queued", True)
+    monkeypatch.setattr(calling, "TURN_S", 1.0)
+    world.clock.sleep(60)
+    world.deliver()
+    (run,) = world.runs.of_job("hostile", "j", limit=1)
+    assert (run.status, bool(parsed)) == ("succeeded", True)
+
+
+def test_dead_letters_share_the_calendars_of_the_tenants_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each letter read all calendars anew."""
+    letters: list[str] = []
+    monkeypatch.setattr("executor.run_end._send", lambda job, event, parts, words: letters.append(parts.body))
+    world.target.answer = lambda event: Outcome(ok=False, permanent=True, error="no")
+    schedules = [with_calendar(world)["schedule"] | {"payload_patch": {"w": 1}}] * 2
+    queue = "arn:aws:sqs:us-east-1:123456789012:dead"
+    fields = {"schedule": {"schedules": schedules}, "dead_letter": queue, "payload": {"v": 1}}
+    for name in "jk":
+        world.registry.create("hostile", name, job(cron="* * * * *") | fields)
+    parsed = count_dates(monkeypatch)
+    world.clock.move_to(DUE)
+    execute_batch(
+        world.executor, [Message(name, Execution("hostile", name, DUE, DUE, 1).encode()) for name in "jk"]
+    )
+    assert (len(letters), len(parsed)) == (2, 1)
+    assert json.loads(letters[0])["payload"] == {"v": 1, "w": 1}
+
+
+def test_what_must_not_be_put_off_is_done_by_a_turn_that_is_used_up_and_counts(
+    of_batch: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = iter([0.0, 1.0, 1.0, 3.0])
+    monkeypatch.setattr(calling.time, "thread_time", lambda: next(times))
+    for _ in range(2):
+        with of_batch.turn("hostile").taken():
+            pass
+    assert of_batch.turn("hostile").used_s == 3.0
+
+
+def test_a_batch_reads_a_calendar_once_and_patches_a_payload_once_for_each_schedule(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of 90 executions parsed 25,000 dates twice, and 43,000 values once."""
+    patched: list[Any] = []
+    patch_text = payload_patch.patched_text
+    monkeypatch.setattr(
+        payload_patch, "patched_text", lambda text, patch: patched.append(patch) or patch_text(text, patch)
+    )
     calendars = [f"c{n}" for n in range(3)]
     stored = CalendarStore(world.table("jobs"), world.store.audited)
     for name in calendars:
@@ -131,7 +196,7 @@ def test_a_batch_reads_a_calendar_once_and_patches_a_payload_once_for_each_sched
     }
     world.registry.create("hostile", "j", definition)
     world.clock.move_to(DUE + 60)
-    monkeypatch.setattr("common.jobs.calendars.Dates", Counted)
+    parsed = count_dates(monkeypatch)
     messages = [
         Message(f"{fire_at}", Execution("hostile", "j", fire_at, fire_at, 1).encode())
         for fire_at in (DUE, DUE + 60)
