@@ -75,8 +75,11 @@ MAX_EVENT_WAIT_S: Final = 2.0
 # | wait for a thread | {MAX_THREAD_WAIT_S:s} | it goes on as its own message; if it is claimed, its attempt ends as
 #   throttled (`NoThread`) |
 MAX_THREAD_WAIT_S: Final = 5.0
-# | processor time for what a tenant's calls of a batch prepare: large or patched payloads, secrets | {TURN_S} s of a
-#   whole one, one call at a time | the attempt ends as throttled (`NoTurn`) |
+# | processor time for what a tenant's calls of a batch prepare: calendars, large or patched payloads, secrets, dead
+#   letters | {TURN_S} s of a whole one, one call at a time | a run waits, and its attempt ends as throttled
+#   (`NoTurn`); redaction and dead letters go on |
+# | processor time to prepare one call | of a whole one at most some 7 ms for calendars, 5 for the payload, 10 for
+#   secrets | by the bounds of [input](#input) |
 TURN_S: Final = 0.25
 # | memory for the clients of an executor's targets | {CLIENTS_BYTES:MiB} | the tenant with the most builds its again |
 CLIENTS_BYTES: Final = 96 * 1_024 * _KIB
@@ -129,6 +132,10 @@ PAYLOAD_LEVELS: Final = 64
 #   {INPUT_BYTES:KiB} | 400 |
 RENDERED_BYTES: Final = 224 * _KIB
 INPUT_BYTES: Final = 256 * _KIB
+# | payload that a schedule patches | {PATCHED_BYTES:KiB} with the patch | 400 |
+PATCHED_BYTES: Final = 64 * _KIB
+# | placeholders in a payload | {MAX_PLACEHOLDERS} | 400 |
+MAX_PLACEHOLDERS: Final = 1_000
 # | payload after its placeholders are replaced | {RENDERED_BYTES:KiB} | 400; a job stored before that: the run fails
 #   |
 # | cron expression | {CRON_CHARS} characters, numbers of 4 digits | 400 |
@@ -221,8 +228,11 @@ BACKFILLS_LISTED: Final = 200
 MAX_TENANT_SECRETS: Final = 100
 SECRET_CHARS: Final = 8
 SECRET_BYTES: Final = 4_096
-# | `secret://` in a job | {MAX_REFERENCES} times | 400 |
+# | lines of a secret | {SECRET_LINES} | 400 |
+SECRET_LINES: Final = 80
+# | `secret://` in a job | {MAX_REFERENCES} times, {MAX_JOB_SECRETS} secrets | 400 |
 MAX_REFERENCES: Final = 20
+MAX_JOB_SECRETS: Final = 4
 # | webhook secrets that sign | the newest, and three that were replaced within a day | 409 |
 # | API keys | {MAX_KEYS} | 409 |
 MAX_KEYS: Final = 1_000

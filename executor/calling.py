@@ -61,7 +61,7 @@ class Turn:
         self._jobs = jobs
 
     @contextmanager
-    def taken(self, wait_s: float = -1) -> Iterator[bool]:
+    def hold(self, wait_s: float = -1) -> Iterator[bool]:
         """Whether the turn is the caller's: not if it is not free within `wait_s`, or its processor time is used.
 
         Without `wait_s` it is, at last, free. What must not be put off is then done whatever was used.
@@ -114,8 +114,8 @@ class Turns:
     def of(self, tenant: str) -> Iterator[Turn | None]:
         """The tenant's turn. None: it has used its processor time, or has none within TURN_WAIT_S."""
         turn = self.turn(tenant)
-        with turn.taken(TURN_WAIT_S) as is_taken:
-            yield turn if is_taken else None
+        with turn.hold(TURN_WAIT_S) as is_held:
+            yield turn if is_held else None
 
 
 class Sending:
@@ -273,7 +273,7 @@ def _unforeseen(attempt: Admitted, error: Exception, redacted: Callable[[Outcome
 
 
 def _redacted(turn: Turn, filled: Filled, outcome: Outcome) -> Outcome:
-    with turn.taken():
+    with turn.hold():
         return filled.redacted(outcome)
 
 

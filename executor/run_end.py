@@ -201,7 +201,7 @@ class DeadLetters:
 
     def _send(self, job: Job, execution: Execution, failure: tuple[str, str, str]) -> None:
         turn = self.turns.turn(job.tenant)
-        with turn.taken():
+        with turn.hold():
             job = self.as_scheduled(execution, job, turn.calendars)
             event = calling.event(job, self.payload_of(job), execution, None, self.payload_formats)
             parts = self._parts(job, execution, event)

@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from common.errors import InvalidInput, Minute8Error
-from common.limits import PAYLOAD_LEVELS, RENDERED_BYTES
+from common.limits import MAX_PLACEHOLDERS, PAYLOAD_LEVELS, RENDERED_BYTES
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
 
@@ -59,10 +59,17 @@ class PayloadTooLarge(Minute8Error):
 
 def check_payload(payload: object) -> None:
     """Refuse invalid JSON, unknown placeholders, and payloads that could grow too large. Raises InvalidInput."""
-    growth = 0
+    growth = count = 0
     for path, text in strings(payload, "payload", "{{"):
         for match in _PLACEHOLDER.finditer(text):
-            name = match[1]
+            name, count = match[1], count + 1
+            if count > MAX_PLACEHOLDERS:
+                raise InvalidInput(
+                    path,
+                    f"has a further placeholder, after {MAX_PLACEHOLDERS} of the payload",
+                    accepted=f"at most {MAX_PLACEHOLDERS} in a payload",
+                    position=match.start(),
+                )
             if match[0] == "{{{{":
                 continue
             if name not in MAX_VALUE_CHARS:

@@ -11,7 +11,7 @@ from common.errors import InvalidInput
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.payload_patch import merge_patch
 from common.jobs.placeholders import check_payload
-from common.limits import RENDERED_BYTES
+from common.limits import PATCHED_BYTES, RENDERED_BYTES
 from common.storage.aws_operations import check_parameters
 
 # A patch is a part of the job's item, which stays small.
@@ -33,17 +33,26 @@ class PayloadChecks:
 
     def check_patch(self, payload: object, patch: object, where: str) -> None:
         """A patch is short, and the target takes the payload with it. Raises InvalidInput, which names `where`."""
-        size = len(json.dumps(patch, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
+        size = len(_compact(patch))
         if size > MAX_PATCH_BYTES:
             raise InvalidInput(
                 where, f"has {size} bytes", accepted=f"at most {MAX_PATCH_BYTES} bytes of JSON"
             )
         try:
-            self.check(merge_patch(payload, patch))
+            patched = merge_patch(payload, patch)
+            if (size := len(_compact(patched))) > PATCHED_BYTES:
+                raise InvalidInput(
+                    "payload", f"has {size} bytes", accepted=f"at most {PATCHED_BYTES} bytes of JSON"
+                )
+            self.check(patched)
         except InvalidInput as error:
             raise InvalidInput(
                 where, f"{error.field} {error.message}, with this patch", value=patch, accepted=error.accepted
             ) from None
+
+
+def _compact(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
 
 
 def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadFormats) -> None:

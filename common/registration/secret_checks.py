@@ -11,7 +11,7 @@ from common.ids import SECRET_NAME_CHARS, is_id
 from common.jobs.payload_formats import PayloadFormats, format_of
 from common.jobs.placeholders import strings
 from common.jobs.secret_references import MARK, references
-from common.limits import MAX_REFERENCES
+from common.limits import MAX_JOB_SECRETS, MAX_REFERENCES
 from common.storage import keys
 from common.storage.table import Table
 
@@ -47,6 +47,15 @@ def named_by(
             f"names a secret, as {MAX_REFERENCES} places before it do",
             value=named[MAX_REFERENCES].name,
             accepted=f"at most {MAX_REFERENCES} times {MARK} in a job",
+        )
+    secrets = list(dict.fromkeys(name for _, name in named))
+    if len(secrets) > MAX_JOB_SECRETS:
+        too_many = next(place for place, name in named if name == secrets[MAX_JOB_SECRETS])
+        raise InvalidInput(
+            too_many,
+            f"names a further secret, the job has {MAX_JOB_SECRETS} before it",
+            value=secrets[MAX_JOB_SECRETS],
+            accepted=f"at most {MAX_JOB_SECRETS} secrets in a job",
         )
     return named
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from common.cache import FairCache, JointReads
 from common.errors import Busy, InvalidInput, aws_code
-from common.limits import SECRET_BYTES, SECRET_CHARS
+from common.limits import SECRET_BYTES, SECRET_CHARS, SECRET_LINES
 from common.storage import keys
 from common.storage.aws import on_first_use
 from common.storage.table import Table
@@ -73,7 +73,7 @@ def check_value(value: object) -> str:
     """A value that can be a secret. Raises InvalidInput, which does not contain it."""
     accepted = (
         f"a text of {SECRET_CHARS} characters or more beside backslashes, "
-        f"and of {SECRET_BYTES} bytes at most in UTF-8"
+        f"of {SECRET_BYTES} bytes at most in UTF-8, and of {SECRET_LINES} lines at most"
     )
     if not isinstance(value, str):
         raise InvalidInput("value", "is no text", accepted=accepted)
@@ -85,6 +85,9 @@ def check_value(value: object) -> str:
     chars = len(value.replace("\\", "").strip())
     if chars < SECRET_CHARS or size > SECRET_BYTES:
         raise InvalidInput("value", f"has {chars} characters, {size} bytes", accepted=accepted)
+    # What a target answers is searched for each line.
+    if (lines := len(value.splitlines())) > SECRET_LINES:
+        raise InvalidInput("value", f"has {lines} lines", accepted=accepted)
     return value
 
 

@@ -42,25 +42,26 @@ def settle(world: World, rng: random.Random) -> None:
     calendars = CalendarStore(world.table("jobs"), world.store.audited)
     for n in range(10):
         calendars.put("hostile", f"c{n}", {"dates": DATES[:2_500]}, int(world.clock.now()))
-    for n in range(20):
-        lines = "\n".join(f"{rng.getrandbits(44):011x}" for _ in range(340))
+    for n in range(4):
+        lines = "\n".join(f"{rng.getrandbits(196):049x}" for _ in range(80))
         world.secrets.put("hostile", f"s{n}", lines, world.clock.now())
 
 
 def hostile_job(rng: random.Random) -> dict[str, Any]:
     """Each field somewhere up to its bound."""
-    values: Any = [rng.randrange(10) for _ in range(rng.choice([0, 20_000, 43_000]))]
+    is_patched = rng.random() < 0.5
+    most = 32_000 if is_patched else 64_000
+    values: Any = [rng.randrange(10) for _ in range(rng.choice([0, most // 2, most]))]
     if rng.random() < 0.3:
-        values = ["" for _ in range(40_000)] + ["{{execution_id}}"]
+        values = ["{{attempt}}" for _ in range(1_000)] + ["" for _ in range(most // 2 - 8_000)]
     payload: dict[str, Any] = {"v": values, "w": ""}
     if rng.random() < 0.6:
-        payload["s"] = [f"secret://s{n}" for n in range(rng.randint(1, 20))]
+        payload["s"] = [f"secret://s{n}" for n in range(rng.randint(1, 4))]
     calendars = {"exclude": {"calendars": [f"c{n}" for n in range(rng.choice([0, 1, 10]))]}}
     schedules = [
-        {"cron": f"{minute} * * * *", **calendars, "payload_patch": {"w": minute}}
-        for minute in range(rng.choice([1, 10]))
+        {"cron": f"{minute} * * * *", **calendars, "payload_patch": {"w": minute}} for minute in range(10)
     ]
-    if len(schedules) == 1:
+    if not is_patched:
         return {**job(cron="* * * * *"), "payload": payload}
     return {**job(cron="* * * * *"), "schedule": {"schedules": schedules}, "payload": payload}
 

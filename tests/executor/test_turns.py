@@ -167,7 +167,7 @@ def test_what_must_not_be_put_off_is_done_by_a_turn_that_is_used_up_and_counts(
     times = iter([0.0, 1.0, 1.0, 3.0])
     monkeypatch.setattr(calling.time, "thread_time", lambda: next(times))
     for _ in range(2):
-        with of_batch.turn("hostile").taken():
+        with of_batch.turn("hostile").hold():
             pass
     assert of_batch.turn("hostile").used_s == 3.0
 

@@ -67,6 +67,19 @@ def test_a_shared_instant_fires_once_with_the_patch_of_the_first(world: World) -
     assert witness.kinds["06:00"] == "part"
 
 
+def test_how_large_a_payload_may_be_that_a_schedule_patches(world: World) -> None:
+    """Patching parses it, in the executor's processor time."""
+    patched = QUARTER | {"payload_patch": {"a": 1}}
+    most = "x" * (65_536 - len('{"v":"","a":1}'))
+    put(world, patched, payload={"v": most})
+    with pytest.raises(
+        InvalidInput, match=r"payload has 65537 bytes, with this patch.*at most 65536"
+    ) as refused:
+        put(world, patched, payload={"v": most + "x"})
+    assert refused.value.field == "schedule.schedules.0.payload_patch"
+    put(world, QUARTER, payload={"v": most + "x"})
+
+
 def test_the_patch_is_kept_as_it_was_written(world: World) -> None:
     patch = {"a": None, "b": {"c": None, "d": 0.12345}, "": [None, 1e30]}
     written = put(world, QUARTER | {"payload_patch": patch}, payload={"a": 1})

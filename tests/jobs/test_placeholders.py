@@ -98,6 +98,13 @@ def test_a_payload_that_could_grow_too_large_is_refused_at_registration() -> Non
         rendered_value(bomb, VALUES | {"execution_id": "x" * 400})
 
 
+def test_how_many_placeholders_a_payload_may_have() -> None:
+    check_payload({"a": ["{{attempt}} {{{{"] * 500})
+    with pytest.raises(InvalidInput, match="at most 1000 in a payload") as refused:
+        check_payload({"a": ["{{attempt}} {{{{"] * 500, "b": "x {{attempt}}"})
+    assert (refused.value.field, refused.value.position) == ("payload.b", 2)
+
+
 def test_no_value_is_longer_than_it_is_counted() -> None:
     longest = Execution(
         "t" * 64,

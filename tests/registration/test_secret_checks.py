@@ -89,6 +89,15 @@ def test_how_often_a_job_may_name_secrets(secrets: World) -> None:
         put(secrets, payload=["secret://payload " * (MAX_REFERENCES - 1)], target=HTTP)
 
 
+def test_how_many_secrets_a_job_may_name(secrets: World) -> None:
+    for n in range(5):
+        secrets.secrets.put("alice", f"s{n}", "a-secret-value", secrets.clock.now())
+    assert len(put(secrets, payload=[f"secret://s{n}" for n in (0, 1, 2, 3, 0)]).secrets) == 4
+    with pytest.raises(InvalidInput, match="at most 4 secrets in a job") as refused:
+        put(secrets, payload=[f"secret://s{n}" for n in range(5)])
+    assert (refused.value.field, refused.value.value) == ("payload.4", "'s4'")
+
+
 def test_an_input_of_eventbridge_is_sent_as_it_is(secrets: World) -> None:
     target = {
         **job(every=60)["target"],

@@ -36,7 +36,8 @@ def key(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.mark.parametrize(
-    "value", ["p" * SECRET_CHARS, "x" * SECRET_BYTES, "pässwörd-秘密", "two\nlines\tand \x00 more"]
+    "value",
+    ["p" * SECRET_CHARS, "x" * SECRET_BYTES, "ab\n" * 80, "pässwörd-秘密", "two\nlines\tand \x00 more"],
 )
 def test_a_value_is_decrypted_for_its_tenant_and_name_alone(key: SecretKey, value: str) -> None:
     stored = key.encrypted("alice", "token", value)
@@ -58,6 +59,7 @@ def test_a_value_is_decrypted_for_its_tenant_and_name_alone(key: SecretKey, valu
             "0000\\000",
             "x" * (SECRET_BYTES + 1),
             "é" * (SECRET_BYTES // 2 + 1),
+            "ab\n" * 81,
         ),
         *(None, 12345678, ["a-secret-in-a-list"], {"a": "secret-in-a-map"}, "half a character \ud800"),
     ],
