@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -18,6 +18,7 @@ from common.history.summary import Summary
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE, DELETED, Job
+from common.jobs.not_running import stopped_now
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -39,6 +40,7 @@ class JobCounts:
     paused: int = 0
     failing: int = 0
     not_running: int = 0
+    stopped_by: dict[str, int] = field(default_factory=dict)
     overdue: int = 0
     most_late_s: float = 0.0
     complete: bool = True
@@ -74,7 +76,8 @@ class TenantHealth:
         counts = JobCounts(complete=len(jobs) <= MAX_JOBS)
         jobs = jobs[:MAX_JOBS]
         counts.read = len(jobs)
-        counts.not_running = sum(bool(job.not_running) for job in jobs)
+        stopped = stopped_now(self.jobs_table, tenant)
+        counts.not_running, counts.stopped_by = len(stopped.notes), stopped.reasons
         states, failing = self._counted(tenant, jobs, as_of.now, is_all=counts.complete)
         counts.active, counts.paused, counts.failing = (
             states[ACTIVE],

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from common.clock import Clock
 from common.jobs.job import DELETED, Job
-from common.jobs.not_running import NotRunning
+from common.jobs.not_running import NotRunning, listing
 from common.limits import STREAK_KEPT_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
@@ -151,6 +151,7 @@ class NotRunningNotes:
             tx.put(self._jobs, new | note, unchanged(streak, "revision", "failures", "failed_run"))
             as_read = unchanged(item, "revision", "not_running")
             tx.update(self._jobs, job_key, change({"not_running": reason.reason}), as_read)
+            tx.put(self._jobs, listing(tenant, now))
             tx.commit()
             return True
 

@@ -8,6 +8,7 @@ a subscription that is switched off has such a note, too.
 from __future__ import annotations
 
 import math
+import secrets
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +22,8 @@ from common.runs import states
 from common.runs.outcome import cut
 from common.runs.run import Run
 from common.storage import keys
+from common.storage.expressions import Attribute
+from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.storage.wire import DAMAGE, Expression, Item
 from common.timing.instants import DAY_S
@@ -68,6 +71,10 @@ IN_ROW: Final = 3
 SHARE: Final = 0.1
 MIN_DUE: Final = 20
 _DETAIL_BYTES: Final = 300
+# Of a tenant, and tenants, that a look at the platform reads.
+MAX_NOTES: Final = 500
+MAX_STOPPED_TENANTS: Final = 200
+_THREADS: Final = 10
 _ADDRESS_MARK: Final = "#"
 
 
@@ -160,7 +167,7 @@ def _fires_of(run: Run) -> int:
     return run.skipped_count or 1
 
 
-def of_tenant(jobs: Table, tenant: str, most: int) -> Iterator[NotRunning]:
+def of_tenant(jobs: Table, tenant: str, most: int, *, consistent: bool = False) -> Iterator[NotRunning]:
     """What is noted of a tenant, at most so many, by names. Whoever reads it compares the revision of the job."""
     query = Query(
         tenant,
@@ -168,9 +175,52 @@ def of_tenant(jobs: Table, tenant: str, most: int) -> Iterator[NotRunning]:
         where=Expression("attribute_exists(#not_running)", {}),
         attributes=("sk", "revision", "not_running"),
         limit=most,
-        consistent=False,
+        consistent=consistent,
     )
     return filter(None, map(NotRunning.of_item, jobs.query(query)))
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedOfTenant:
+    """What does not run of a tenant now, the newest first. `complete`: these are all."""
+
+    notes: tuple[NotRunning, ...]
+    complete: bool
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many have each reason."""
+        return dict(sorted(Counter(note.reason for note in self.notes).items()))
+
+
+def stopped_now(jobs: Table, tenant: str) -> StoppedOfTenant:
+    """The notes that are of their job as it is now. A query, and a read of the jobs that it names."""
+    notes = list(of_tenant(jobs, tenant, MAX_NOTES + 1, consistent=True))
+    named = [keys.job(tenant, note.name) for note in notes if not note.is_address]
+    items = jobs.get_many(named, attributes=("sk", "revision"))
+    revisions = {item["sk"].removeprefix(keys.JOB_PREFIX): item["revision"] for item in items}
+    present = [note for note in notes if note.is_address or revisions.get(note.name) == note.revision]
+    present.sort(key=lambda note: (-note.since_at, note.name))
+    return StoppedOfTenant(tuple(present[:MAX_NOTES]), len(notes) <= MAX_NOTES)
+
+
+def stopped_tenants(jobs: Table) -> tuple[dict[str, StoppedOfTenant], bool]:
+    """What does not run of each tenant, by id, and whether these are all. Tenants that are over leave the list."""
+    listed = list(jobs.query(Query(keys.STOPPED, limit=MAX_STOPPED_TENANTS + 1)))
+    known = {item["sk"]: item for item in listed[:MAX_STOPPED_TENANTS]}
+    read = in_threads(lambda tenant: stopped_now(jobs, tenant), list(known), _THREADS)
+    of_tenants = dict(zip(known, read, strict=True))
+    for tenant, stopped in of_tenants.items():
+        if not stopped.notes and stopped.complete:
+            jobs.delete_if(keys.stopped_tenant(tenant), Attribute("mark") == known[tenant].get("mark"))
+    is_all = len(listed) <= MAX_STOPPED_TENANTS
+    return {tenant: stopped for tenant, stopped in of_tenants.items() if stopped.notes}, is_all
+
+
+def listing(tenant: str, now: float) -> Item:
+    """Put with each note: the tenant in the list for the platform. The mark shows whether a note came since a look."""
+    expires_at = math.floor(now) + STREAK_KEPT_S
+    return {**keys.stopped_tenant(tenant), "mark": secrets.token_hex(8), "expires_at": expires_at}
 
 
 def address_key(tenant: str, subscription: str) -> keys.Key:

@@ -1,6 +1,7 @@
-"""The platform's report of a day: what ran, failed, was late or skipped, what is stuck, and what it costs.
+"""The platform's report of a day: what ran, failed, was late or skipped, what does not run or is stuck, what it costs.
 
-It reads what ticks have written down: totals by hour, and the lists of what they have found. It walks no table.
+It reads what is written down: totals by hour, notes of what does not run, and lists of what ticks have found. It walks
+no table.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.errors import aws_code
+from common.jobs.not_running import StoppedOfTenant, stopped_tenants
 from common.planning.due_index import DueIndex
 from common.platform.dead_letters import QUEUES, REGISTRATIONS, DeadLetters
 from common.projection.state import ProjectionStates
@@ -28,6 +30,9 @@ from common.truth.found import FoundContradictions
 DOLLARS_A_RUN: Final = 0.961e-6
 IDLE_DOLLARS_A_DAY: Final = 15.73 / 30.4
 _TENANTS_NAMED: Final = 3
+# Of a tenant, and of all.
+_STOPPED_NAMED: Final = 5
+_STOPPED_LINES: Final = 30
 # More are not counted.
 MAX_COUNTED: Final = 1_000
 # The mark is a window behind while a tick plans.
@@ -55,6 +60,9 @@ class DailyReport:
     contradictions: Mapping[str, int]
     without_record: int
     set_aside: int
+    # By tenant; `all_stopped`: of all tenants.
+    not_running: Mapping[str, StoppedOfTenant]
+    all_stopped: bool
     # In the queues that could be counted; None: none could. Of the others, the error by queue.
     dead_letters: int | None
     not_counted: Mapping[str, str]
@@ -103,6 +111,7 @@ class DailyReport:
             f"Failed: {_by_tenant(self.totals.failed, self.failed)}",
             f"Skipped: {_by_tenant(self.totals.skipped, self.skipped)}",
             f"Late by over 1 s: {_by_tenant(self.totals.late, self.late)}{late}",
+            *self._not_running(),
             f"Stuck: {_count(self.stuck)}",
             f"Without a record: {_count(self.without_record)}",
             f"Set aside: {_count(self.set_aside)}",
@@ -114,6 +123,17 @@ class DailyReport:
         if self.fresh_at < self.until_at:
             lines.append(f"Runs are counted until {_minute(self.fresh_at)}.")
         return "\n".join(lines) + "\n"
+
+    def _not_running(self) -> list[str]:
+        """How many jobs and addresses do not run, and the newest ones of each tenant by name."""
+        counts = {tenant: len(stopped.notes) for tenant, stopped in self.not_running.items()}
+        more = "" if self.all_stopped else " and more"
+        named = [
+            f"  {tenant} {note.subject}: {note.reason} since {_minute(int(note.since_at))}"
+            for tenant in sorted(counts, key=lambda tenant: (-counts[tenant], tenant))
+            for note in self.not_running[tenant].notes[:_STOPPED_NAMED]
+        ][:_STOPPED_LINES]
+        return [f"Not running: {_by_tenant(sum(counts.values()), _largest(counts))}{more}", *named]
 
 
 def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: DeadLetters) -> DailyReport:
@@ -128,6 +148,7 @@ def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: 
         )
     totals, mark = TenantTotals.sum(by_tenant.values()), DueIndex(tables.due).mark()
     dead_letters, not_counted = _count_dead_letters(letters)
+    not_running, all_stopped = stopped_tenants(tables.jobs)
     return DailyReport(
         stage=stage,
         from_at=from_at,
@@ -143,6 +164,8 @@ def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: 
         contradictions=Counter(listed.name for listed in FoundContradictions(tables.due).all()),
         without_record=_listed(tables.due, keys.UNRECORDED),
         set_aside=_listed(tables.due, keys.QUARANTINE),
+        not_running=not_running,
+        all_stopped=all_stopped,
         dead_letters=dead_letters,
         not_counted=not_counted,
         dollars=IDLE_DOLLARS_A_DAY + totals.runs * DOLLARS_A_RUN,

@@ -234,6 +234,7 @@ class Deletions:
         tx.put(self.tenants, tombstone, Attribute("state") == DELETING)
         tx.delete(self.tenants, keys.tenant_listing(deletion.tenant_id))
         tx.delete(self.jobs, keys.subscriber(deletion.tenant_id))
+        tx.delete(self.jobs, keys.stopped_tenant(deletion.tenant_id))
         rules_cache.note_change(tx, self.tenants, deletion.tenant_id, now)
         tx.delete(self.tenants, keys.deletion(deletion.tenant_id))
         tx.commit_if_unchanged()  # else another slice finished it, or the next one will

@@ -14,7 +14,6 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -113,6 +112,8 @@ class StoredMasters:
         """`read` returns the parameter's value; None if it does not exist."""
         self._read = read
         self._kept: Cache[str, Masters | None] = Cache(TRUSTED_FOR_S, 1)
+        # After a failed read: a change does not wait for SSM again.
+        self._hmac_again_at = 0.0
 
     def at(self, now: float) -> Masters | None:
         """The masters; None if the deployment has none. Raises Busy if they cannot be read."""
@@ -132,10 +133,14 @@ class StoredMasters:
 
     def hmac_of(self, text: str, now: float) -> str | None:
         """`Masters.hmac_of`; None if there are no masters, or they cannot be read now."""
-        with suppress(Busy):
-            if masters := self.at(now):
-                return masters.hmac_of(text)
-        return None
+        if now < self._hmac_again_at:
+            return None
+        try:
+            masters = self.at(now)
+        except Busy:
+            self._hmac_again_at = now + TRUSTED_FOR_S
+            return None
+        return masters.hmac_of(text) if masters else None
 
     def _fresh(self, now: float) -> Masters | None:
         text = self._read()

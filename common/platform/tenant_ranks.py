@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Literal
 
+from common.jobs.not_running import StoppedOfTenant, stopped_tenants
 from common.platform.tenants import Tenants
 from common.projection.state import ProjectionStates
 from common.projection.tenants import PlatformTotals, ProjectedTenants, TenantTotals, hour_of
@@ -48,6 +49,7 @@ class RankedTenant:
 
     tenant: Tenant
     runs: TenantTotals
+    stopped: StoppedOfTenant | None = None
 
     @property
     def quota_share(self) -> float:
@@ -58,8 +60,8 @@ class RankedTenant:
 
     @property
     def is_problem(self) -> bool:
-        """Whether it is suspended or has failed runs."""
-        return self.tenant.state == SUSPENDED or self.runs.failed > 0
+        """Whether it is suspended, has failed runs, or jobs that do not run."""
+        return self.tenant.state == SUSPENDED or self.runs.failed > 0 or self.stopped is not None
 
     def place(self, order: Order) -> Place:
         """Where it stands in the list."""
@@ -79,7 +81,10 @@ class RankedTenant:
 
 @dataclass(slots=True)
 class PlatformRanks:
-    """All tenants in order, and the runs of all by hour. The runs before `fresh_at` are counted."""
+    """All tenants in order, and the runs of all by hour. The runs before `fresh_at` are counted.
+
+    `complete`: these are all tenants, and all whose jobs do not run are known.
+    """
 
     from_at: int
     fresh_at: int
@@ -109,10 +114,13 @@ class TenantRanks:
             from_at = hour_of(max(from_at, state.since))
             fresh_at = max(from_at, min(until_at, int(now), *state.until.values()))
             totals = self._platform.between(from_at, until_at)
-        runs = totals.tenants
-        in_order = [RankedTenant(tenant, runs.get(tenant.tenant_id, TenantTotals())) for tenant in existing]
+        runs, (stopped, is_all) = totals.tenants, stopped_tenants(self._jobs)
+        in_order = [
+            RankedTenant(tenant, runs.get(tenant.tenant_id, TenantTotals()), stopped.get(tenant.tenant_id))
+            for tenant in existing
+        ]
         in_order.sort(key=lambda ranked: ranked.place(order))
-        return PlatformRanks(from_at, fresh_at, in_order, len(listed) <= MAX_TENANTS, totals)
+        return PlatformRanks(from_at, fresh_at, in_order, is_all and len(listed) <= MAX_TENANTS, totals)
 
     def failing_jobs(self, page: Iterable[RankedTenant]) -> dict[str, FailingJobs]:
         """The jobs that fail now, of the first tenants of a page that have failed runs."""

@@ -86,6 +86,7 @@ TENANT_CHANGES, DELETIONS, GROUP_DELETIONS = "TENANT_CHANGES#", "DELETIONS#", "G
 AUDIT_PREFIX, SCHEDULE_GROUP_PREFIX = "AUDIT#", "SCHEDULE_GROUP#"
 # In place of a tenant, whose id contains no #: those that have subscriptions; the owner of the platform's own keys.
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
+STOPPED = "STOPPED#"
 MARK, REMOVAL, REPORTED = (Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "REPORTED"))
 CHORES: Final = "CHORES"
 # The sort key of the permit of a job's overlap; the partition of all keys with a line.
@@ -114,6 +115,7 @@ subscription = Row(
 )
 subscriber = Row("jobs", SUBSCRIBERS, "{tenant}", "a tenant that has subscriptions")
 additions = Row("jobs, tenants", "{tenant}", "ADDITIONS#{kind}", "a mark that each new item changes")
+stopped_tenant = Row("jobs", STOPPED, "{tenant}", "a tenant with jobs that do not run")
 
 due_entry = Row("due", "GROUP#{group}#{shard}", "{tenant}#{job_id}", "what the tick needs of a job")
 listing = Row(

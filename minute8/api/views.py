@@ -10,10 +10,11 @@ from typing import Any, Final
 from msgspec import to_builtins
 
 from common.jobs.job import ACTIVE, Job
+from common.jobs.not_running import NotRunning
 from common.limits import SKIPPED_AHEAD_S
 from common.planning.execution import trace_id
 from common.preview.words import describe
-from common.projection.totals import LATE_S, HourlyTotals
+from common.projection.totals import LATE_S, HourlyTotals, due, success_rate
 from common.registration.defined_job import definition_of
 from common.runs.run import Attempt, Run
 from common.runs.states import DISPATCHED, RUNNING
@@ -150,6 +151,13 @@ def _signs(run: Run, now: float) -> dict[str, Any]:
     return signs
 
 
+def stopped_view(note: NotRunning) -> dict[str, Any]:
+    """A job or an address that does not run, without the details."""
+    name = "subscription" if note.is_address else "job_id"
+    about = {"reason": note.reason, "since_at": rfc3339(int(note.since_at))}
+    return {"job_id": None, "subscription": None, name: note.subject, **about}
+
+
 def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:
     """Counts by hour of the fire times, the earliest first."""
     return [
@@ -157,6 +165,9 @@ def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:
             "at": rfc3339(hour),
             "runs": totals.statuses.total(),
             "statuses": dict(sorted(totals.statuses.items())),
+            "due": due(totals.statuses, totals.reasons),
+            "success_rate": success_rate(totals.statuses, totals.reasons),
+            "started": totals.lateness_s.total(),
             "late": sum(count for value, count in totals.lateness_s.items() if value > LATE_S),
         }
         for hour, totals in sorted(hourly.hours.items())

@@ -364,6 +364,9 @@ class HourTotals(TypedDict):
     at: str
     runs: int
     statuses: dict[str, int]
+    due: int
+    success_rate: float | None
+    started: int
     late: int
 
 
@@ -876,6 +879,7 @@ class PlatformSums(TypedDict):
     tenants: int
     suspended: int
     failing: int
+    not_running: int
     jobs: int
     executions_per_day: int
     complete: bool
@@ -932,6 +936,24 @@ class FailingJobsOfTenant(TypedDict):
     complete: bool
 
 
+class StoppedJobOfTenant(TypedDict):
+    """A job that does not run, or an address of a subscription that is switched off."""
+
+    job_id: str | None
+    subscription: str | None
+    reason: str
+    since_at: str
+
+
+class StoppedJobsOfTenant(TypedDict):
+    """What does not run of a tenant now."""
+
+    count: int
+    reasons: dict[str, int]
+    first: list[StoppedJobOfTenant]
+    complete: bool
+
+
 class TenantLine(TypedDict):
     """A tenant, its use of quotas, and its runs."""
 
@@ -946,6 +968,7 @@ class TenantLine(TypedDict):
     quota_share: float
     past: PlatformRuns
     failing: FailingJobsOfTenant | None
+    not_running: StoppedJobsOfTenant | None
 
 
 class Overview(TypedDict):
@@ -1101,6 +1124,7 @@ class JobCounts(TypedDict):
     paused: int
     failing: int
     not_running: int
+    stopped_by: dict[str, int]
     overdue: int
     most_late_s: float
     complete: bool

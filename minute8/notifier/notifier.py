@@ -26,7 +26,7 @@ from common import events, telemetry
 from common.clock import Clock
 from common.errors import NotFound
 from common.events import Events
-from common.jobs.not_running import address_key, address_off
+from common.jobs.not_running import address_key, address_off, listing
 from common.notices import grouping
 from common.notices.message import body, described
 from common.notices.store import Subscriptions
@@ -196,6 +196,7 @@ class Notifier:
             tx = Transaction(self.subscriptions.table.client)
             since_at = state.disabled_at or now
             tx.put(self.subscriptions.table, address_off(tenant, name, since_at, error, now))
+            tx.put(self.subscriptions.table, listing(tenant, now))
             self.commit.commit(tx, tenant, "subscription.switched_off", name, now)
             about = {"tenant": tenant, "subscription": name, "since_at": int(since_at), "error": error}
             self.events.publish(events.ADDRESS_OFF, about)

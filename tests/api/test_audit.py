@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.errors import Busy
 from common.planning.execution import Execution
 from common.platform.api_keys import hash_of
 from common.platform.signing_masters import Masters, StoredMasters
@@ -153,6 +154,18 @@ def test_without_a_key_an_entry_names_what_changed_alone(office: Office) -> None
     office.alice("PATCH", "/v1/jobs/report", {"payload": "second-word"})
     changed = entries(office.alice_admin, subject="report")[0]
     assert (changed["before"]["payload"], changed["after"]["payload"]) == ({"hmac": None}, {"hmac": None})
+
+
+def test_a_change_does_not_wait_again_for_a_key_that_cannot_be_read() -> None:
+    reads: list[int] = []
+
+    def read() -> str | None:
+        reads.append(1)
+        raise Busy("SSM does not answer")
+
+    masters = StoredMasters(read)
+    assert [masters.hmac_of("text", now) for now in (0, 1, 59, 61)] == [None] * 4
+    assert len(reads) == 2
 
 
 def test_a_payload_cannot_ask_for_the_secret_of_a_key_pair() -> None:

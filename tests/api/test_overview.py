@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from common.history import tenant_health
+from common.jobs.not_running import NotRunning
 from common.platform import rule_effects
 from common.projection.entry import RunEntry
 from common.projection.tenants import ProjectedTenants
@@ -89,6 +90,33 @@ def test_all_tenants_with_their_runs(office: Office) -> None:
     assert held["totals"]["failed"] == 70
 
 
+def test_the_platform_sees_whose_jobs_do_not_run(desk: Desk) -> None:
+    office = desk.office
+    desk.environment["MINUTE8_OPERATOR_KEY"] = office.operator.key or ""
+    office.bob("PUT", "/v1/jobs/report", job(cron="* * * * *"))
+    assert lines(office, "&problems=true") == {}
+    notes, now = office.world.store.not_running, office.world.clock.now()
+    notes.begin("bob", "report", NotRunning("target_not_allowed", now, "3 runs in a row were skipped"))
+    stopped = lines(office, "&problems=true")["bob"]["not_running"]
+    named = {"job_id": "report", "subscription": None, "reason": "target_not_allowed"}
+    named["since_at"] = "2026-11-21T03:12:00Z"
+    assert stopped == {
+        "count": 1,
+        "reasons": {"target_not_allowed": 1},
+        "first": [named],
+        "complete": True,
+    }
+    check_shape("Overview", answer := office.operator("GET", "/v1/operator-overview").json)
+    assert answer["totals"]["not_running"] == 1
+    health = office.operator("GET", "/v1/tenants/bob/health").json["job_counts"]
+    assert (health["not_running"], health["stopped_by"]) == (1, {"target_not_allowed": 1})
+    assert "report: target_not_allowed" in desk("tenants", "overview", "--problems").out
+    assert "1 not running (target_not_allowed 1)" in desk("tenants", "health", "bob").out
+    notes.end(office.world.store.get("bob", "report"))
+    assert lines(office, "&problems=true") == {}
+    assert office.operator("GET", "/v1/operator-overview").json["totals"]["not_running"] == 0
+
+
 @pytest.mark.parametrize(
     ("sort", "first"),
     [
@@ -147,6 +175,7 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
         "paused": 1,
         "failing": 1,
         "not_running": 0,
+        "stopped_by": {},
         "overdue": 2,
         "most_late_s": 120.0,
         "complete": True,

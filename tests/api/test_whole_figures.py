@@ -121,6 +121,13 @@ def check_past(shown: dict[str, Any], runs: list[dict[str, Any]], now: int) -> N
         assert at(shown["fresh_at"]) >= now - 120
         by_hour = Counter(run["fire_at"] // 3_600 * 3_600 for run in runs)
         assert {at(hour["at"]): hour["runs"] for hour in shown["hours"]} == by_hour
+        of_due = Counter(run["fire_at"] // 3_600 * 3_600 for run in ended if run.get("reason") != "paused")
+        done = Counter(
+            run["fire_at"] // 3_600 * 3_600 for run in runs if run["status"] in ("succeeded", "dispatched")
+        )
+        for hour in shown["hours"]:
+            assert hour["due"] == of_due[at(hour["at"])]
+            assert hour["success_rate"] == pytest.approx(done[at(hour["at"])] / hour["due"], abs=1e-6)
 
 
 def check_now(overview: dict[str, Any], runs: list[dict[str, Any]], jobs: int, now: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from common.jobs.not_running import NotRunning
 from common.planning.execution import Execution
 from common.platform import daily_report
 from common.platform.daily_report import DailyReport, read_report
@@ -17,6 +18,7 @@ from common.platform.dead_letters import DeadLetters
 from common.projection.tenants import ProjectedTenants, TenantTotals
 from common.runs.outcome import Outcome
 from common.storage import keys
+from common.storage.table import Query
 from common.truth.contradiction import RUN_STUCK
 from minute8.notifier.daily_report import DailyReports
 from scheduler import handler
@@ -100,6 +102,22 @@ def test_it_counts_what_ticks_have_written_down(lived: World) -> None:
         "Skipped: 1 (bob 1)",
         "Late by over 1 s: 0",
     ]
+
+
+def test_it_names_what_does_not_run_until_it_runs_again(lived: World) -> None:
+    now = lived.clock.now()
+    for tenant, job_id in (("alice", "works"), ("bob", "fails")):
+        lived.store.not_running.begin(tenant, job_id, NotRunning("overlap", now - 60, "3 runs in a row"))
+    lines = report_of(lived).text().splitlines()
+    first = lines.index("Not running: 2 (alice 1, bob 1)")
+    assert lines[first + 1 : first + 3] == [
+        "  alice works: overlap since 2026-11-21 05:57Z",
+        "  bob fails: overlap since 2026-11-21 05:57Z",
+    ]
+    lived.store.not_running.end(lived.store.get("alice", "works"))
+    lived.store.pause("bob", "fails")  # a change starts anew
+    assert "Not running: 0" in report_of(lived).text().splitlines()
+    assert not list(lived.table("jobs").query(Query(keys.STOPPED)))
 
 
 def test_a_deployment_of_this_hour_has_a_report(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

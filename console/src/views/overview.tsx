@@ -317,17 +317,15 @@ function Hours({ past }: { past: Past | null }): JSX.Element {
   const byHour = new Map((past?.hours ?? []).map((hour) => [Date.parse(hour.at), hour]));
   const hours = Array.from({ length: 24 }, (_, n) => ({ at: first + n * HOUR, hour: byHour.get(first + n * HOUR) }));
   const success: Cell[] = hours.map(({ at, hour }) => {
-    const { succeeded = 0, failed = 0 } = hour?.statuses ?? {};
-    const ended = succeeded + failed;
-    const badness = ended ? failed / ended : null;
-    const text = badness === null ? "" : String(Math.floor(100 * (1 - badness)));
-    return { at, badness, text, title: `${succeeded} succeeded, ${failed} failed` };
+    const rate = hour?.success_rate ?? null;
+    const text = rate === null ? "" : String(Math.floor(100 * rate));
+    return { at, badness: rate === null ? null : 1 - rate, text, title: `of ${hour?.due ?? 0} due` };
   });
   const lateness: Cell[] = hours.map(({ at, hour }) => ({
     at,
-    badness: hour?.runs ? Math.min(1, hour.late / hour.runs) : null,
+    badness: hour?.started ? hour.late / hour.started : null,
     text: hour?.late ? String(hour.late) : "",
-    title: `${hour?.late ?? 0} of ${hour?.runs ?? 0} started over a second late`,
+    title: `${hour?.late ?? 0} of ${hour?.started ?? 0} started over a second late`,
   }));
   return (
     <Heat

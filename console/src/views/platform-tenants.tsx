@@ -108,6 +108,16 @@ function columns(
     },
     { name: "Failing jobs", class: "wrap", cell: ({ failing }) => <Failing failing={failing} /> },
     {
+      name: "Not running",
+      class: "wrap small",
+      cell: ({ not_running: stopped }) =>
+        stopped
+          ? `${stopped.count.toLocaleString("en")}${stopped.complete ? "" : "+"}: ${stopped.first
+              .map((note) => `${note.job_id ?? note.subscription} (${note.reason.replaceAll("_", " ")})`)
+              .join(", ")}`
+          : "–",
+    },
+    {
       name: "Late",
       class: "num",
       cell: ({ past }) => (past.late ? <span class="late">{past.late.toLocaleString("en")}</span> : "–"),

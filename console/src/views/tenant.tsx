@@ -91,6 +91,13 @@ function Health({ id }: { id: string }): JSX.Element {
                 hint={`of ${jobs.read}${more(jobs.complete)}, ${jobs.paused} paused`}
               />
               <Figure
+                name="Not running"
+                {...figureOf(jobs.not_running, "bad", true)}
+                hint={Object.entries(jobs.stopped_by)
+                  .map(([reason, count]) => `${reason.replaceAll("_", " ")} ${count}`)
+                  .join(", ")}
+              />
+              <Figure
                 name="Overdue jobs"
                 {...figureOf(jobs.overdue, "bad", jobs.complete)}
                 hint={jobs.overdue ? `by ${span(jobs.most_late_s)} at most` : ""}

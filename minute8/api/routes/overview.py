@@ -24,7 +24,7 @@ from minute8.api.http.requests import Request
 from minute8.api.http.routing import Response, Routes
 from minute8.api.routes.failures import group_view
 from minute8.api.services import Services
-from minute8.api.views import hours_view
+from minute8.api.views import hours_view, stopped_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,15 +173,9 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
         },
         "not_running": {
             "count": len(stopped),
-            "first": [_stopped_view(note) for note in stopped[:_NOT_RUNNING_SHOWN]],
+            "first": [{**stopped_view(note), "detail": note.detail} for note in stopped[:_NOT_RUNNING_SHOWN]],
         },
     }
-
-
-def _stopped_view(note: NotRunning) -> dict[str, Any]:
-    name = "subscription" if note.is_address else "job_id"
-    about = {"reason": note.reason, "detail": note.detail, "since_at": rfc3339(int(note.since_at))}
-    return {"job_id": None, "subscription": None, name: note.subject, **about}
 
 
 def _ahead_view(ahead: Ahead) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, Final, get_args
 
 from common.errors import InvalidInput
+from common.jobs.not_running import StoppedOfTenant
 from common.limits import MAX_PAGE
 from common.platform.tenant_ranks import (
     ORDERS,
@@ -25,8 +26,10 @@ from minute8.api.http.paging import INSTANT, last_day_or, read_cursor, write_cur
 from minute8.api.http.requests import Request
 from minute8.api.http.routing import CURSOR, LIMIT, PAGE, Query, Response, Routes
 from minute8.api.services import Services
+from minute8.api.views import stopped_view
 
 _MAX_DAYS: Final = 7
+_STOPPED_SHOWN: Final = 3
 _QUERY: Final = (
     LIMIT,
     CURSOR,
@@ -38,7 +41,7 @@ _QUERY: Final = (
     Query("until_at", "Only runs of hours before this; now unless given.", INSTANT),
     Query(
         "problems",
-        "Only suspended tenants, and those with failed runs.",
+        "Only suspended tenants, and those with failed runs or jobs that do not run.",
         {"type": "boolean", "default": False},
     ),
     Query(
@@ -56,10 +59,11 @@ def overview(services: Services, request: Request) -> Response:
     """All tenants with their use of quotas and their runs, the platform's runs by hour, and what is held.
 
     The runs of the last day by default, of 7 days at most, by hours of their fire times: what ticks wrote down up to
-    `fresh_at`, some ten to thirty minutes ago. With `problems` only suspended tenants and those with failed runs.
-    Of the first ten tenants of a page with failed runs it names up to three jobs that fail now.
+    `fresh_at`, some ten to thirty minutes ago. With `problems` only suspended tenants, and those with failed runs or
+    jobs that do not run. Of the first ten tenants of a page with failed runs it names up to three jobs that fail now;
+    of each tenant up to three jobs that do not run.
 
-    It reads up to 5,000 tenants, a hundred in a request to DynamoDB.
+    It reads up to 5,000 tenants, a hundred in a request to DynamoDB, and what does not run of up to 200.
     """
     order = _order(request)
     from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
@@ -106,6 +110,7 @@ def _totals_view(ranks: PlatformRanks) -> dict[str, Any]:
         "tenants": len(tenants),
         "suspended": sum(tenant.state == SUSPENDED for tenant in tenants),
         "failing": sum(ranked.runs.failed > 0 for ranked in ranks.tenants),
+        "not_running": sum(ranked.stopped is not None for ranked in ranks.tenants),
         "jobs": sum(tenant.jobs for tenant in tenants),
         "executions_per_day": sum(tenant.executions_per_day for tenant in tenants),
         **_shown(runs),
@@ -126,6 +131,16 @@ def _line(ranked: RankedTenant, failing: FailingJobs | None) -> dict[str, Any]:
             "jobs": [{"job_id": job_id, "failures_in_row": count} for job_id, count in failing.jobs],
             "complete": failing.complete,
         },
+        "not_running": ranked.stopped and _stopped_view(ranked.stopped),
+    }
+
+
+def _stopped_view(stopped: StoppedOfTenant) -> dict[str, Any]:
+    return {
+        "count": len(stopped.notes),
+        "reasons": stopped.reasons,
+        "first": [stopped_view(note) for note in stopped.notes[:_STOPPED_SHOWN]],
+        "complete": stopped.complete,
     }
 
 

@@ -55,9 +55,13 @@ class PlatformSums(PlatformRuns):
     tenants: Annotated[int, Meta(description="The number of tenants.")]
     suspended: Annotated[int, Meta(description="How many of them are suspended.")]
     failing: Annotated[int, Meta(description="How many of them have failed runs.")]
+    not_running: Annotated[int, Meta(description="How many of them have jobs that do not run.")]
     jobs: Annotated[int, Meta(description="All jobs.")]
     executions_per_day: Annotated[int, Meta(description="At most so many by the schedules.")]
-    complete: Annotated[bool, Meta(description="False: the first 5,000 tenants only, also in the list.")]
+    complete: Annotated[
+        bool,
+        Meta(description="False: of 5,000 tenants only, or not all that do not run."),
+    ]
 
 
 class FailingJobOfTenant(ResponseBody):
@@ -77,6 +81,24 @@ class FailingJobsOfTenant(ResponseBody):
     complete: Annotated[bool, Meta(description="False: of the first 1,000 jobs that have failed once only.")]
 
 
+class StoppedJobOfTenant(ResponseBody):
+    """A job that does not run, or an address of a subscription that is switched off."""
+
+    job_id: Annotated[str | None, Meta(description="The job's id.")]
+    subscription: Annotated[str | None, Meta(description="The subscription's name.")]
+    reason: Annotated[str, Meta(description="Why.", examples=["target_not_allowed"])]
+    since_at: Instant
+
+
+class StoppedJobsOfTenant(ResponseBody):
+    """What does not run of a tenant now."""
+
+    count: Annotated[int, Meta(description="How many there are.")]
+    reasons: Annotated[dict[str, int], Meta(description="Reason -> how many.")]
+    first: Annotated[list[StoppedJobOfTenant], Meta(description="At most 3, the newest first.")]
+    complete: Annotated[bool, Meta(description="False: of the first 500 only.")]
+
+
 class TenantLine(TenantSummary):
     """A tenant, its use of quotas, and its runs."""
 
@@ -89,6 +111,10 @@ class TenantLine(TenantSummary):
     failing: Annotated[
         FailingJobsOfTenant | None,
         Meta(description="null: it has no failed runs, or ten tenants before it on the page have."),
+    ]
+    not_running: Annotated[
+        StoppedJobsOfTenant | None,
+        Meta(description="null: all run, or 200 tenants before it have such jobs."),
     ]
 
 
@@ -123,7 +149,10 @@ class JobCounts(ResponseBody):
     active: Annotated[int, Meta(description="The number of active jobs.")]
     paused: Annotated[int, Meta(description="The number of paused jobs.")]
     failing: Annotated[int, Meta(description="Their last scheduled run failed for good.")]
-    not_running: Annotated[int, Meta(description="Of those that were looked at: something stops them.")]
+    not_running: Annotated[
+        int, Meta(description="Something stops them; with addresses that are switched off.")
+    ]
+    stopped_by: Annotated[dict[str, int], Meta(description="Reason -> how many of these.")]
     overdue: Annotated[int, Meta(description="A due instant has passed without a run.")]
     most_late_s: Annotated[Seconds, Meta(description="Of the most overdue one.")]
     complete: Annotated[bool, Meta(description="False: overdue are those of the first 500 jobs only.")]

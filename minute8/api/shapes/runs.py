@@ -301,7 +301,12 @@ class HourTotals(ResponseBody):
     at: Annotated[Instant, Meta(description="The beginning of the hour.")]
     runs: Annotated[int, Meta(description="Each skipped fire time counts.")]
     statuses: Annotated[dict[str, int], Meta(description="Status -> how many; only those that occur.")]
-    late: Annotated[int, Meta(description="Those that started over a second late.")]
+    due: Annotated[int, Meta(description="Ended, without those that were skipped on request.")]
+    success_rate: Annotated[
+        float | None, Meta(description="(succeeded + dispatched) / due; null if none was due.")
+    ]
+    started: Annotated[int, Meta(description="Those that were called.")]
+    late: Annotated[int, Meta(description="Of these: over a second late.")]
 
 
 class RunSummary(ResponseBody):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
@@ -144,7 +145,10 @@ def overview(
     since: Since = None,
     until: Until = None,
     problems: Annotated[
-        bool, typer.Option("--problems", help="Only suspended tenants, and those with failed runs.")
+        bool,
+        typer.Option(
+            "--problems", help="Only suspended tenants, and those with failed runs or jobs that do not run."
+        ),
     ] = False,
     sort: Annotated[str, typer.Option(help="By id, failing, late, load or quota.")] = "id",
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 100,
@@ -169,13 +173,25 @@ def overview(
     console().print(
         f"{totals['tenants']}{'' if totals['complete'] else '+'} tenants, {totals['suspended']} suspended, "
         f"{totals['jobs']} jobs; runs counted up to {shown['fresh_at']}: "
-        f"{totals['runs']}, {totals['failed']} failed, {totals['late']} late",
+        f"{totals['runs']}, {totals['failed']} failed, {totals['late']} late; "
+        f"{totals['not_running']} with jobs that do not run",
         highlight=False,
     )
     for hold in shown["holds"]:
         console().print(f"held {hold['pattern']} {hold['note']}".rstrip(), highlight=False)
     rows = [_overview_row(tenant) for tenant in tenants]
-    columns = ("TENANT", "STATE", "JOBS", "OF QUOTA", "RUNS", "FAILED", "LATE", "FAILING JOBS", "")
+    columns = (
+        "TENANT",
+        "STATE",
+        "JOBS",
+        "OF QUOTA",
+        "RUNS",
+        "FAILED",
+        "LATE",
+        "FAILING JOBS",
+        "NOT RUNNING",
+        "",
+    )
     console().print(output.table(columns, rows) if rows else "no tenants")
 
 
@@ -192,8 +208,22 @@ def _overview_row(tenant: TenantLine) -> tuple[Any, ...]:
         past["failed"],
         past["late"],
         f"{named}, {more} more" if more else named,
+        _stopped_words(tenant),
         tenant["note"] or tenant["name"],
     )
+
+
+def _reasons(reasons: Mapping[str, int]) -> str:
+    return f" ({', '.join(f'{name} {count}' for name, count in reasons.items())})" if reasons else ""
+
+
+def _stopped_words(tenant: TenantLine) -> str:
+    """report: overlap, 3 more."""
+    if not (stopped := tenant["not_running"]):
+        return ""
+    words = [f"{note['job_id'] or note['subscription']}: {note['reason']}" for note in stopped["first"]]
+    more = stopped["count"] - len(words)
+    return ", ".join([*words, *([f"{more}{'' if stopped['complete'] else '+'} more"] if more else [])])
 
 
 @app.command("health")
@@ -228,7 +258,7 @@ def health(
         (
             "jobs",
             f"{jobs['active']} active, {jobs['paused']} paused, {jobs['failing']} failing, "
-            f"{jobs['not_running']} not running{overdue}",
+            f"{jobs['not_running']} not running{_reasons(jobs['stopped_by'])}{overdue}",
         ),
     ]
     console().print(output.table(("", ""), [row for row in rows if row[1]]))
