@@ -86,8 +86,8 @@ types: install-tests ## Check types, strictly
 
 check: lint types test ## All that CI does
 
-bench: install-tests ## Measure everything; docs/performance.md is written from it
-	@$(RUN) -m scripts.benchmarks all --keep
+bench: install-tests ## Measure everything, or NAMES=…; docs/performance.md is written from it
+	@$(RUN) -m scripts.benchmarks $(or $(NAMES),all) --keep
 
 bench-quick: install-tests ## Measure the hot paths beside the parent commit's; other requests than those kept fail
 	@$(RUN) -m scripts.benchmarks.quick $(ARGS)

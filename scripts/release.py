@@ -23,6 +23,7 @@ from typing import Any, Final
 from common.config import OFF
 from common.version import VERSION
 from scripts import audit, build_layer, parameters, wheel
+from scripts.benchmarks.__main__ import stale
 from scripts.embedded import EmbeddedError
 from scripts.package_for_aws import package
 
@@ -52,6 +53,10 @@ def main(arguments: list[str] | None = None) -> int:
     if refusals := parameters.refusals("prod", osls_options):
         print("\n".join(f"release: {refusal}" for refusal in refusals), file=sys.stderr)
         return 2
+    if old := stale():
+        words = "the figures of the pages are of other code. Measure them anew: make bench NAMES=stale"
+        print(f"release: {words} ({', '.join(old)})", file=sys.stderr)
+        return 1
     try:
         archive = build(parameters.given_in(osls_options))
     except (EmbeddedError, RuntimeError) as error:

@@ -1,6 +1,7 @@
 """python -m scripts.benchmarks                       list the benchmarks
 python -m scripts.benchmarks NAME … [--json]       run some (`all`: all of them)
 python -m scripts.benchmarks all --keep            keep what was found in results/, and write the documents from it
+python -m scripts.benchmarks stale --keep          the same for those alone whose kept figures are of other code
 python -m scripts.benchmarks document              write docs/performance.md and docs/capacity.md from results/
 """
 
@@ -9,10 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 
 from scripts.benchmarks import document
-from scripts.measure.result import Result, goals_table, keep
+from scripts.measure import code
+from scripts.measure.result import Result, goals_table, keep, kept
 
 BENCHMARKS = {
     "planning": "what one tick costs with 10 thousand to 1 million jobs, next to reading and expanding all",
@@ -44,26 +49,44 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="JSON instead of tables")
     parser.add_argument("--keep", action="store_true", help="keep the results, write the documents")
     options = parser.parse_args(arguments)
-    if unknown := set(options.names) - {*BENCHMARKS, "all", "document"}:
+    if unknown := set(options.names) - {*BENCHMARKS, "all", "stale", "document"}:
         parser.error(f"no benchmark {unknown.pop()!r}; there are {', '.join(BENCHMARKS)}")
     if not options.names:
         print("\n".join(f"  {name:<15} {about}" for name, about in BENCHMARKS.items()))
         return 0
-    for name in BENCHMARKS if "all" in options.names else options.names:
-        if name != "document":
-            result = run(name, options.scale)
-            print(json.dumps(result.to_json(), indent=2) if options.json else shown(result), flush=True)
-            if options.keep:
-                keep(result)
+    names = _chosen(options.names)
+    if took_s := sum(result.took_s for result in kept(names)):
+        print(f"{len(names)} benchmarks, which took {took_s / 60:.0f} minutes the last time", file=sys.stderr)
+    for name in names:
+        result = run(name, options.scale)
+        print(json.dumps(result.to_json(), indent=2) if options.json else shown(result), flush=True)
+        print(f"{name}: {result.took_s:.0f} s", file=sys.stderr)
+        if options.keep:
+            keep(result)
     if options.keep or "document" in options.names:
         print("wrote", *document.write(), file=sys.stderr)
     return 0
 
 
+def _chosen(names: Sequence[str]) -> list[str]:
+    if "all" in names:
+        return list(BENCHMARKS)
+    chosen = {*names, *(stale() if "stale" in names else ())}
+    return [name for name in BENCHMARKS if name in chosen]
+
+
+def stale() -> list[str]:
+    """The benchmarks whose kept figures are missing, or of other code than today's."""
+    measured = {result.name: result.code for result in kept(list(BENCHMARKS)) if result.scale == 1}
+    return [name for name in BENCHMARKS if measured.get(name) != code.digest(name)]
+
+
 def run(name: str, scale: float) -> Result:
     """Run one benchmark. The others are not imported: some load slowly."""
+    began = time.monotonic()
     result: Result = import_module(f"scripts.benchmarks.{name}").run(scale)
-    return result
+    took_s = round(time.monotonic() - began, 1)
+    return replace(result, commit=code.commit(), code=code.digest(name), took_s=took_s)
 
 
 def shown(result: Result) -> str:

@@ -61,7 +61,8 @@ def _page(first: str, results: Sequence[Result], last: str) -> str:
 
 def _section(result: Result) -> str:
     scale = "" if result.scale == 1 else f" --scale {result.scale:g}"
-    how = f"`python -m scripts.benchmarks {result.name}{scale}`, {result.at}, {result.machine}."
+    commit = f"commit {result.commit}" if result.commit else "of an earlier commit"
+    how = f"`python -m scripts.benchmarks {result.name}{scale}`, {result.at}, {commit}, {result.machine}."
     how = fill(how, 120, break_on_hyphens=False)
     tables = [table.markdown() for table in result.tables]
     title = f"## {result.name.replace('_', ' ').capitalize()}"

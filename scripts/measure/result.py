@@ -78,6 +78,10 @@ class Result:
     notes: Sequence[str] = ()
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     machine: str = field(default_factory=this_machine)
+    # Of a kept one: the commit, the digest of the modules that it measures (`code.py`), and how long it took.
+    commit: str = ""
+    code: str = ""
+    took_s: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         content = asdict(self)
