@@ -1,6 +1,6 @@
 // A plugin of the deployment tool: each deployment publishes a version of every function, and moves the alias `live` to it.
 // Mappings, rules and the API call the alias. So code, layers and configuration of a function change in one step
-// (docs/decisions/0026-published-versions.md).
+// (docs/decisions/platform.md#0026-published-versions).
 const { createHash } = require("node:crypto");
 const { readFileSync } = require("node:fs");
 

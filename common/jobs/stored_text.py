@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-# Measured in docs/decisions/0021-payload-items.md.
+# Measured in docs/decisions/platform.md#0021-payload-items.
 INLINE_BYTES: Final = 1024
 
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)

@@ -32,9 +32,9 @@ FOLDERS = (
     "tests",
 )
 AVERAGE_WORDS, MAX_WORDS, LINE_CHARS = 18, 40, 120
-# All pages but the decisions, without tables that are generated: from common/limits.py, and by the benchmarks. A change
-# that needs more raises this on purpose.
-MAX_WORDS_OF_DOCS = 52_500
+# All pages, without tables that are generated: from common/limits.py, and by the benchmarks. A change that needs more
+# raises this on purpose.
+MAX_WORDS_OF_DOCS = 59_500
 
 
 def short(sentence: str) -> str:
@@ -72,7 +72,7 @@ def test_sentences_of_public_docstrings_are_short(folder: str) -> None:
 
 
 def test_the_pages_do_not_grow_unnoticed() -> None:
-    pages = set((ROOT / "docs").rglob("*.md")) - set((ROOT / "docs" / "decisions").iterdir())
+    pages = (ROOT / "docs").rglob("*.md")
     generated = sum(words(row) for rows in tables().values() for row in rows)
     for name in ("performance.md", "capacity.md"):
         lines = (ROOT / "docs" / name).read_text().splitlines()

@@ -65,6 +65,6 @@ def test_the_parser_refuses_what_is_no_http() -> None:
 
 
 def test_a_body_is_cut_to_what_was_asked_for() -> None:
-    whole = whole_answer(_PLAIN[1])
-    assert whole is not None
-    assert (whole[0].up_to(1).body, whole[0].up_to(2).body) == (b"{", b"{}")
+    answer = whole_answer(_PLAIN[1])
+    assert answer is not None
+    assert (answer[0].up_to(1).body, answer[0].up_to(2).body) == (b"{", b"{}")

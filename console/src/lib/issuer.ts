@@ -1,6 +1,6 @@
 /**
  * Sign-in at the platform's issuer of tokens: authorization code with PKCE, as a public client. No secret is in the page.
- * https://www.rfc-editor.org/rfc/rfc7636 and docs/decisions/0048-sign-in-at-the-issuer.md
+ * https://www.rfc-editor.org/rfc/rfc7636 and docs/decisions/platform.md#0048-sign-in-at-the-issuer
  */
 
 import { addressOfApi, parsePlace, place } from "./router";
