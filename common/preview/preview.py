@@ -307,9 +307,9 @@ def _moved_warnings(schedule: Schedule, cron: Cron) -> Iterator[str]:
     left_out = (
         day for day in (*range(1, 7), 0) if not cron.weekdays & (weekday_bits(day) | weekday_bit(day, LAST))
     )
-    if others := [day for day in left_out if WEEKDAYS[day - 1] not in schedule.exclude_weekdays]:
-        names = " or ".join(_WEEKDAYS[day] for day in others)
-        words = json.dumps([WEEKDAYS[day - 1] for day in others])
+    if foreign_days := [day for day in left_out if WEEKDAYS[day - 1] not in schedule.exclude_weekdays]:
+        names = " or ".join(_WEEKDAYS[day] for day in foreign_days)
+        words = json.dumps([WEEKDAYS[day - 1] for day in foreign_days])
         yield f"A time may move to a {names}, which the cron leaves out: exclude.weekdays {words} keeps it off."
 
 
