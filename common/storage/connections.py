@@ -253,14 +253,16 @@ class _Connection:
     def receive(self, max_bytes: int, first_byte_s: float, read_timeout_s: float) -> tuple[Response, bool]:
         """The next answer, and whether the connection can be used again. Raises NotHttp, OSError.
 
-        Of a failure the parsed_answer body is read: botocore reads its error from it.
+        Of a failure the whole body is read: botocore reads its error from it.
         """
         self.socket.settimeout(max(_MIN_READ_S, first_byte_s))
         received = self.socket.recv(_READ_BYTES)
         self.has_answered = bool(received)
         if parsed_answer := whole_answer(received):
             self.last_use = LastUse()
-            return parsed_answer[0].up_to(max_bytes if parsed_answer[0].status < 300 else MAX_BYTES), parsed_answer[1]
+            return parsed_answer[0].up_to(
+                max_bytes if parsed_answer[0].status < 300 else MAX_BYTES
+            ), parsed_answer[1]
         answer = Answer()
         answer.feed(received)
         self.socket.settimeout(max(_MIN_READ_S, read_timeout_s))
