@@ -96,23 +96,32 @@ class TenantChecks:
         if item is None:
             if listing or jobs:
                 detail = f"it has {len(jobs)} jobs, which are all skipped as if it were deleted"
+                detail += "" if listing else "; the list lacks it, too: restore the table of tenants"
                 repair = (lambda: self._write_item(tenant, listing)) if listing else None
                 yield Contradiction(TENANT_MISSING, subject, detail, repair)
             return
-        if listing is None:
-            detail = "the platform's list of tenants does not have it"
-            yield Contradiction(TENANT_UNLISTED, subject, detail, lambda: self._list(tenant, item))
-        elif not is_readable(item) or not is_readable(listing):
-            yield self._corrupt(tenant, item, listing)
-            return
-        elif different := twins_differ(item, listing):
-            yield self._differs(tenant, item, listing, different)
+        if contradiction := self._twins(tenant, item, listing):
+            yield contradiction
+            if contradiction.name == TENANT_CORRUPT:
+                return
         if None in jobs.values():
             return  # what a job that cannot be read counts is not known
         stored = {name: item.get(name, 0) for name in COUNTED}
         if stored != (real := counts_of(jobs.values())):
             detail = f"it counts {_shown(stored)}, and has {_shown(real)}"
             yield Contradiction(TENANT_COUNTS, subject, detail, lambda: self._recount(tenant, stored, real))
+
+    def _twins(self, tenant: str, item: Item, listing: Item | None) -> Contradiction | None:
+        """Whether the tenant's item and the list's can be read, and say the same."""
+        if listing is None:
+            detail = "the platform's list of tenants does not have it"
+            return Contradiction(
+                TENANT_UNLISTED, Subject("tenant", tenant), detail, lambda: self._list(tenant, item)
+            )
+        if not is_readable(item) or not is_readable(listing):
+            return self._corrupt(tenant, item, listing)
+        different = twins_differ(item, listing)
+        return self._differs(tenant, item, listing, different) if different else None
 
     def _corrupt(self, tenant: str, item: Item, listing: Item) -> Contradiction:
         subject = Subject("tenant", tenant)

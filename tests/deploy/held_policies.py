@@ -102,6 +102,12 @@ class HeldPolicies:
     def get_role_policy(self, RoleName: str, PolicyName: str) -> dict[str, Any]:
         return {"PolicyDocument": self._held[RoleName, PolicyName]}
 
+    def list_role_policies(self, RoleName: str) -> dict[str, Any]:
+        return {"PolicyNames": [name for holder, name in self._held if holder == RoleName and name]}
+
+    def list_attached_role_policies(self, RoleName: str) -> dict[str, Any]:
+        return {"AttachedPolicies": []}
+
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
         return {"Attributes": {"Policy": json.dumps(self._held[QueueUrl, ""])}}
 

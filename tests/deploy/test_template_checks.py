@@ -22,12 +22,14 @@ import pytest
 from moto import mock_aws
 
 from common.platform.findings import Level
+from minute8.cli.doctor.settings import KINDS as COMPARED
 from scripts import build_layer, parameters, release
 from scripts.build_layer import ROOT
 from scripts.embedded import start, stop
 from scripts.embedded.deployment import run_osls, stage_service
 from scripts.verify.account import THROWAWAY
 from tests.deploy.held_policies import KINDS, HeldPolicies
+from tests.doctor.described import TYPES
 
 pytestmark = pytest.mark.embedded
 
@@ -105,6 +107,13 @@ def test_cfn_lint_finds_no_error(templates: dict[str, dict[str, Any]], tmp_path:
     for name, template in templates.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(template))
     assert _errors(tmp_path.iterdir()) == ""
+
+
+def test_the_doctor_compares_each_type_of_resource_or_says_why_not(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    types = {resource["Type"] for resource in templates["everything"]["Resources"].values()}
+    assert types - {*COMPARED, *TYPES} == set()
 
 
 def test_a_key_encrypts_every_table_queue_and_log_group_and_roles_may_use_it(

@@ -129,6 +129,28 @@ def forever(patient: Patient) -> None:
     )
 
 
+def expiring(attribute: str) -> Break:
+    """The time to live is on another attribute, which AWS allows after it was off."""
+
+    def broken(patient: Patient) -> None:
+        forever(patient)
+        patient["dynamodb"].update_time_to_live(
+            TableName=patient.name("runs"),
+            TimeToLiveSpecification={"Enabled": True, "AttributeName": attribute},
+        )
+
+    return broken
+
+
+def denied_beside(patient: Patient) -> None:
+    deny = {"Statement": [{"Effect": "Deny", "Action": "sqs:*", "Resource": "*"}]}
+    patient.simulator.policies["minute8-test-executor", "mine"] = deny
+
+
+def attached(patient: Patient) -> None:
+    patient.simulator.attached.add(("minute8-test-api", "arn:aws:iam::aws:policy/AdministratorAccess"))
+
+
 def without_index(patient: Patient) -> None:
     patient["dynamodb"].update_table(
         TableName=patient.name("runs"), GlobalSecondaryIndexUpdates=[{"Delete": {"IndexName": "failures"}}]

@@ -12,12 +12,15 @@ from minute8.cli.doctor.inventory import FUNCTIONS
 from tests.doctor.breaks import (
     Break,
     at_version,
+    attached,
     bad_entry,
     configured,
     cut_off,
     dead,
     deleted,
+    denied_beside,
     elsewhere_dead,
+    expiring,
     export_is_off,
     forever,
     half_divided,
@@ -288,6 +291,24 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "there is no table",
     ),
     ("runs for ever", forever, {"table runs": FAILED}, "time to live is off"),
+    (
+        "runs expire by another attribute",
+        expiring("fire_at"),
+        {"table runs": FAILED},
+        "its time to live is on fire_at: DynamoDB deletes each item whose fire_at is past",
+    ),
+    (
+        "a policy beside the template's",
+        denied_beside,
+        {"policies": FAILED},
+        "minute8-test-executor has a policy mine that the template does not have: deny sqs:* on *",
+    ),
+    (
+        "a managed policy",
+        attached,
+        {"policies": FAILED},
+        "AdministratorAccess is attached, and not in the template",
+    ),
     ("failures not found", without_index, {"table runs": FAILED}, "its index failures is missing"),
     (
         "api fails",
@@ -376,6 +397,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         lambda p: p["ssm"].delete_parameter(Name=parameter_name("test")),
         {"signing masters": WARNING},
         "existing ones cannot sign",
+    ),
+    (
+        "the masters of key pairs are garbage",
+        lambda p: setattr(p, "masters_answer", 500),
+        {"signing masters": FAILED},
+        "the API cannot use /minute8/test/signing-masters: it answers 500",
     ),
     (
         "the secrets' key off",

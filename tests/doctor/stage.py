@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
@@ -64,6 +64,7 @@ class Roles:
     # By role and name.
     policies: dict[tuple[str, str], Any] = field(default_factory=dict)
     trusted: dict[str, Any] = field(default_factory=dict)
+    attached: set[tuple[str, str]] = field(default_factory=set)
 
     def get_role(self, RoleName: str) -> dict[str, Any]:
         return {"Role": {"AssumeRolePolicyDocument": self.trusted.get(RoleName, TRUST)}}
@@ -75,6 +76,21 @@ class Roles:
         if (RoleName, PolicyName) not in self.policies:
             raise ClientError({"Error": {"Code": "NoSuchEntity", "Message": ""}}, "GetRolePolicy")
         return {"PolicyDocument": self.policies[RoleName, PolicyName]}
+
+    def list_role_policies(self, RoleName: str) -> dict[str, Any]:
+        return {"PolicyNames": [name for role, name in self.policies if role == RoleName]}
+
+    def delete_role_policy(self, RoleName: str, PolicyName: str) -> None:
+        del self.policies[RoleName, PolicyName]
+
+    def list_attached_role_policies(self, RoleName: str) -> dict[str, Any]:
+        return {"AttachedPolicies": [{"PolicyArn": arn} for role, arn in self.attached if role == RoleName]}
+
+    def attach_role_policy(self, RoleName: str, PolicyArn: str) -> None:
+        self.attached.add((RoleName, PolicyArn))
+
+    def detach_role_policy(self, RoleName: str, PolicyArn: str) -> None:
+        self.attached.remove((RoleName, PolicyArn))
 
     def simulate_principal_policy(
         self, PolicySourceArn: str, ActionNames: list[str], ResourceArns: list[str]
@@ -203,6 +219,7 @@ class Patient:
         self.at_once(1_000)
         self.clock = ManualClock(at(NOW))
         self.api_answers: int | httpx.HTTPError = 200
+        self.masters_answer = 403
         self.deployment = Deployment(
             stage, "aws", REGION, ACCOUNT, self.clients.__getitem__, self.clock, get=self._get
         )
@@ -212,7 +229,10 @@ class Patient:
     def __getitem__(self, service: str) -> Any:
         return self.clients[service]
 
-    def _get(self, url: str) -> httpx.Response:
+    def _get(self, url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        if url == f"{API_URL}/eventbridge/schedules":
+            assert headers and "Credential=M8AK001" in headers["authorization"]
+            return httpx.Response(self.masters_answer)
         assert url == f"{API_URL}/v1/openapi.json"
         if isinstance(self.api_answers, httpx.HTTPError):
             raise self.api_answers

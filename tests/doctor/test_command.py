@@ -104,6 +104,18 @@ def test_a_repair_may_take_a_minute_to_show(
     assert (result.exit_code, patient.clock.now() - began_at) == (code, min(shows_after_s, 60))
 
 
+def test_a_repair_that_does_not_show_has_failed_even_of_a_warning(run: Any, patient: Patient) -> None:
+    """Another policy denies it, or somebody changes it back."""
+    patient["lambda"].put_function_concurrency(
+        FunctionName="minute8-test-executor", ReservedConcurrentExecutions=1
+    )
+    patient.alter("lambda", put_function_concurrency=lambda **_: None)
+    result = run("--fix", "--yes", "--json")
+    (repair,) = json.loads(result.stdout)["repairs"]
+    assert repair["result"].startswith("failed: it is done, and still: its reserved concurrency is 1")
+    assert result.exit_code == 1
+
+
 def test_a_stage_that_is_not_there_is_one_line(run: Any, patient: Patient) -> None:
     for function in ("scheduler", "planner", "executor", "outcomes", "notifier", "api"):
         patient["lambda"].delete_function(FunctionName=f"minute8-test-{function}")

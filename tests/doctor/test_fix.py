@@ -43,7 +43,7 @@ REPAIRED = (
         "policy of a parameter gone",
         "trusted by another",
     ),
-    *("runs for ever", "lost", "miscounted"),
+    *("runs for ever", "lost", "miscounted", "a policy beside the template's", "a managed policy"),
 )
 
 

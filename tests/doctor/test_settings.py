@@ -6,13 +6,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore.exceptions import ClientError
 
 from common.platform.findings import Finding, Level
 from minute8.cli.doctor.examine import CHECKS, examine
 from minute8.cli.doctor.fix import fix
 from minute8.cli.doctor.inventory import RUNTIME, TICK_EXPRESSION
+from minute8.cli.doctor.settings import KINDS
 from minute8.cli.doctor.template import DeployedTemplate
+from tests.doctor.described import DESCRIBING, NAMES, compared, excepted
 from tests.doctor.stage import ACCOUNT, EXECUTOR_TIMEOUT_S, REGION, VARIABLES, Patient
 
 OWN = [check for check in CHECKS if check.name in ("settings", "strangers")]
@@ -225,6 +229,50 @@ def test_a_difference_is_found_and_repaired(
         assert problems(deployed) == []
 
 
+def test_what_is_not_in_the_template_is_found_too(deployed: Patient) -> None:
+    """A function in a VPC, an alarm on another metric, a composite rule that is never true, a route that is gone."""
+    deployed.alarm("late", Dimensions=[{"Name": "QueueName", "Value": "other"}])
+    name = deployed.name("never")
+    alarms = deployed["cloudwatch"].describe_alarms  # moto has no composite ones
+    never = {"CompositeAlarms": [{"AlarmName": name, "AlarmRule": "FALSE", "ActionsEnabled": True}]}
+    deployed.alter(
+        "cloudwatch",
+        describe_alarms=lambda **request: never if request["AlarmNames"] == [name] else alarms(**request),
+    )
+    metric = {
+        "Namespace": "AWS/SQS",
+        "MetricName": "ApproximateNumberOfMessagesVisible",
+        "Statistic": "Maximum",
+        "Period": 60,
+        "EvaluationPeriods": 1,
+        "Threshold": 0,
+        "ComparisonOperator": "GreaterThanThreshold",
+    }
+    deployed.stacks.resources |= {
+        "LateAlarm": resource("CloudWatch::Alarm", **metric),
+        "NeverAlarm": resource("CloudWatch::CompositeAlarm", AlarmRule="ALARM(late)"),
+        "Route": resource("ApiGatewayV2::Route", ApiId="a1", RouteKey="ANY /v1"),
+    }
+    deployed.stacks.physical_ids |= {"LateAlarm": deployed.name("late"), "NeverAlarm": name, "Route": "r1"}
+    stock = deployed["lambda"].get_function_configuration
+    vpc = {"VpcConfig": {"SubnetIds": ["subnet-1"], "SecurityGroupIds": [], "VpcId": "vpc-1"}}
+    deployed.alter("lambda", get_function_configuration=lambda **request: {**stock(**request), **vpc})
+
+    def no_route(**_: Any) -> None:
+        raise ClientError({"Error": {"Code": "NotFoundException", "Message": ""}}, "GetRoute")
+
+    deployed.alter("apigatewayv2", get_route=no_route)
+    deployed["sqs"].set_queue_attributes(
+        QueueUrl=deployed.queue_url("executions"), Attributes={"MaximumMessageSize": "1024"}
+    )
+    messages = {finding.message.partition(" ")[0]: finding.message for finding in problems(deployed)}
+    assert 'Dimensions [{"Name": "QueueName", "Value": "other"}] instead of no value' in messages["LateAlarm"]
+    assert 'AlarmRule "FALSE" instead of "ALARM(late)"' in messages["NeverAlarm"]
+    assert '"SubnetIds": ["subnet-1"]} instead of no value' in messages["ExecutorFunction"]
+    assert messages["Route"] == "Route is gone: r1"
+    assert 'MaximumMessageSize "1024" instead of 262144' in messages["ExecutionsQueue"]
+
+
 def test_a_filter_is_found_and_taken_off(deployed: Patient) -> None:
     """moto keeps no filter."""
     filters = {"Filters": [{"Pattern": "{}"}]}
@@ -294,3 +342,19 @@ def test_a_stage_without_a_stack_is_not_checked(deployed: Patient) -> None:
 )
 def test_references_are_replaced(deployed: Patient, value: Any, resolved: Any) -> None:
     assert DeployedTemplate(deployed.deployment).resolved(value) == resolved
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_aws_describes_is_compared_or_excepted_with_a_reason(kind: str) -> None:
+    service, operation, member = DESCRIBING[kind]
+    model = botocore.session.get_session().get_service_model(service)
+    if service == "sqs":
+        described = {*model.shape_for(operation).enum}
+    else:
+        shape = model.operation_model(operation).output_shape
+        shape = shape.members[member] if member else shape
+        described = {*(shape.member if shape.type_name == "list" else shape).members}
+    unexplained = {name for name in described - excepted(kind) if NAMES.get(name, name) not in compared(kind)}
+    assert unexplained == set()
+    assert excepted(kind) <= described
+    assert not {NAMES.get(name, name) for name in excepted(kind)} & compared(kind)

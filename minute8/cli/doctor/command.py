@@ -15,7 +15,7 @@ from common.timing.instants import rfc3339
 from minute8.cli import output
 from minute8.cli.doctor.deployment import Deployment, connect
 from minute8.cli.doctor.examine import examine
-from minute8.cli.doctor.fix import RepairResult, fix, reexamined, repairs
+from minute8.cli.doctor.fix import RepairResult, fix, reexamined, repairs, verified
 from minute8.cli.options import AsJson, with_options
 from minute8.cli.output import confirm, console, plural, print_json
 from minute8.cli.session import api_url, session
@@ -49,7 +49,8 @@ def doctor(
 ) -> None:
     """Check a deployment, and say what to do about what is wrong; --fix does some of it. Needs AWS credentials.
 
-    Exits with 0 if nothing has failed (with --strict: and there are no warnings), else with 1.
+    Exits with 0 if nothing has failed, and each repair is seen afterwards (with --strict: and there are no warnings),
+    else with 1.
     """
     if as_json and options.fixes and not options.yes:
         raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
@@ -63,8 +64,10 @@ def doctor(
         results = fix(deployment, findings, report.agrees, report.repaired)
         if any(result.was_tried for result in results):
             findings = reexamined(deployment, results, options.timeout)
+            results = verified(deployment, results, findings)
     report.finish(findings, results)
-    raise typer.Exit(0 if options.is_healthy(findings) else 1)
+    has_failed = any(result.was_tried and not result.succeeded for result in results)
+    raise typer.Exit(0 if options.is_healthy(findings) and not has_failed else 1)
 
 
 def _no_stage(deployment: Deployment) -> Finding:
@@ -147,8 +150,11 @@ class _TextReport:
         if not self.options.fixes:
             self._print(findings)
             self._point_to_repairs(findings)
-        elif any(result.was_tried for result in results):
+        elif tried := [result for result in results if result.was_tried]:
             self._print(findings)
+            for result in tried:
+                if not result.succeeded:
+                    console().print(f"{result.check}: {result.result}", soft_wrap=True)
         else:
             console().print("nothing was repaired" if results else "there is nothing that --fix can repair")
 

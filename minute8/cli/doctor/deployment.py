@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,14 +25,14 @@ from common.truth.truth import Truth
 from minute8.cli.doctor.inventory import FUNCTIONS, Feed
 
 SERVICES: Final = (
-    *("cloudformation", "cloudwatch", "dynamodb", "events", "iam"),
+    *("apigatewayv2", "cloudformation", "cloudwatch", "dynamodb", "events", "iam"),
     *("kms", "lambda", "logs", "s3", "sqs", "ssm", "sts"),
 )
 _TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 
-def _fetched(url: str) -> httpx.Response:
-    return httpx.get(url, timeout=10)
+def _fetched(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    return httpx.get(url, headers=headers, timeout=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Deployment:
     client: Callable[[str], Any]
     clock: Clock
     api_url: str | None = None
-    get: Callable[[str], httpx.Response] = _fetched
+    get: Callable[..., httpx.Response] = _fetched
 
     def named(self, part: str = "") -> str:
         """Such as minute8-prod-tick; without `part` the name of the stack and the bus."""

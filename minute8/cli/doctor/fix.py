@@ -108,6 +108,21 @@ def reexamined(deployment: Deployment, results: Iterable[RepairResult], deadline
     return [_looks_back(finding) for finding in findings] if check_by_description else findings
 
 
+def verified(
+    deployment: Deployment, results: Iterable[RepairResult], findings: Iterable[Finding]
+) -> list[RepairResult]:
+    """The results, by what was found afterwards: a repair that is needed again has failed."""
+    again = {repair.description: finding for finding, repair in repairs(deployment, findings)}
+    return [
+        replace(
+            result, result=f"failed: it is {result.result}, and still: {again[result.description].message}"
+        )
+        if result.succeeded and result.description in again
+        else result
+        for result in results
+    ]
+
+
 def _looks_back(finding: Finding) -> Finding:
     if finding.check != "alarms" or finding.level != Level.FAILED:
         return finding

@@ -6,9 +6,10 @@ it.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from common.platform.findings import Finding, Repair, not_checked, ok, repairable
@@ -45,15 +46,45 @@ def policies(deployment: Deployment) -> Iterator[Finding]:
     except NoStackError as error:
         yield not_checked(str(error))
         return
-    compared = 0
-    for resource in template.resources():
+    compared, resources = 0, list(template.resources())
+    for resource in resources:
         if unread := sorted(resource.unknown.intersection(_POLICIES_IN.get(resource.type, ()))):
             yield not_checked(f"{resource.name}: the doctor cannot read its {', '.join(unread)}")
             continue
         for policy in _policies_of(deployment, resource):
             compared += 1
             yield from _differences(deployment, policy)
+        if resource.type == "AWS::IAM::Role":
+            yield from _strangers(deployment, resource, resources)
     yield ok(f"{compared} policies are as the template says")
+
+
+def _strangers(deployment: Deployment, role: Resource, resources: Sequence[Resource]) -> Iterator[Finding]:
+    """Policies of a role that the template does not give it, and managed ones that it has lost."""
+    client, name = deployment.client("iam"), role.physical_id
+    known = {policy for resource in resources for policy in _of_role(resource, name)}
+    for inline in sorted({*client.list_role_policies(RoleName=name)["PolicyNames"]} - known):
+        document = client.get_role_policy(RoleName=name, PolicyName=inline)["PolicyDocument"]
+        delete = functools.partial(client.delete_role_policy, RoleName=name, PolicyName=inline)
+        yield repairable(
+            f"{name} has a policy {inline} that the template does not have: {_shown(_statements(document))}",
+            Repair(f"aws iam delete-role-policy --role-name {name} --policy-name {inline}", delete),
+        )
+    attached = client.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
+    current = {policy["PolicyArn"] for policy in attached}
+    expected = {*role.properties.get("ManagedPolicyArns", ())}
+    for arn in sorted(current ^ expected):
+        verb, change = (
+            ("detach", client.detach_role_policy) if arn in current else ("attach", client.attach_role_policy)
+        )
+        has = "is attached, and not in the template" if arn in current else "of the template is not attached"
+        yield repairable(
+            f"{name}: the policy {arn} {has}",
+            Repair(
+                f"aws iam {verb}-role-policy --role-name {name} --policy-arn {arn}",
+                functools.partial(change, RoleName=name, PolicyArn=arn),
+            ),
+        )
 
 
 def restoring(deployment: Deployment, role: str) -> Repair:

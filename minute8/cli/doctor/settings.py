@@ -21,11 +21,12 @@ _MAX_VALUE_CHARS: Final = 120
 class Kind(NamedTuple):
     """How the settings of a type of resource are read and put back.
 
-    `read` returns properties by CloudFormation's names. `defaults` has each compared property, and AWS's value for a
-    template without it. A difference in one of `losing` loses or holds up executions.
+    `read` returns what AWS describes, by CloudFormation's names. `defaults` has each compared property, and AWS's value
+    for a template without it: all that is described, but for the exceptions in tests/doctor/described.py.
+    A difference in one of `losing` loses or holds up executions.
     """
 
-    read: Callable[[Deployment, str], Properties]
+    read: Callable[[Deployment, Resource], Properties]
     defaults: Properties
     losing: frozenset[str] = frozenset()
     put: Callable[[Deployment, str, Properties], object] | None = None
@@ -49,7 +50,7 @@ def settings(deployment: Deployment) -> Iterator[Finding]:
 def _differences(deployment: Deployment, resource: Resource, kind: Kind) -> Iterator[Finding]:
     client_errors = deployment.client("sts").exceptions.ClientError
     try:
-        actual = kind.read(deployment, resource.physical_id)
+        actual = kind.read(deployment, resource)
     except client_errors as error:
         if not is_missing(error):
             raise
@@ -94,10 +95,14 @@ def is_missing(error: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value such that equal settings compare equal: numbers as text, lists without order."""
+    """A value such that equal settings compare equal: numbers as text, lists without order, nothing for what is off."""
     match value:
         case dict():
-            return {key: _plain(part) for key, part in value.items() if part not in (None, [], {})} or None
+            return {
+                key: plain
+                for key, part in value.items()
+                if part is not False and (plain := _plain(part)) is not None
+            } or None
         case list():
             return sorted((_plain(part) for part in value), key=json.dumps) or None
         case bool():
@@ -107,7 +112,7 @@ def _plain(value: Any) -> Any:
     try:
         return format(float(value), "g")
     except ValueError:
-        return str(value)
+        return str(value) or None
 
 
 def _shown(value: Any) -> str:
@@ -116,25 +121,54 @@ def _shown(value: Any) -> str:
 
 
 # --- what AWS calls the settings ------------------------------------------------------------------
-def _read_queue(deployment: Deployment, url: str) -> Properties:
-    answer = deployment.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+def _described(
+    service: str, operation: str, argument: str, answer: str = ""
+) -> Callable[[Deployment, Resource], Properties]:
+    """A read of one resource by its physical id, whose answer has CloudFormation's names."""
+
+    def read(deployment: Deployment, resource: Resource) -> Properties:
+        described = getattr(deployment.client(service), operation)(
+            **{
+                argument: resource.physical_id.rpartition("/")[2]
+                if service == "events"
+                else resource.physical_id
+            }
+        )
+        properties: Properties = described[answer] if answer else described
+        return properties
+
+    return read
+
+
+def _read_queue(deployment: Deployment, resource: Resource) -> Properties:
+    answer = deployment.client("sqs").get_queue_attributes(
+        QueueUrl=resource.physical_id, AttributeNames=["All"]
+    )
     attributes: Properties = answer["Attributes"]
-    if policy := attributes.get("RedrivePolicy"):
-        attributes["RedrivePolicy"] = json.loads(policy)
+    for name in ("RedrivePolicy", "RedriveAllowPolicy"):
+        if policy := attributes.get(name):
+            attributes[name] = json.loads(policy)
+    # Since August 2025 AWS gives new queues 1 MiB.
+    if int(attributes.get("MaximumMessageSize", _MESSAGE_BYTES)) >= _MESSAGE_BYTES:
+        attributes["MaximumMessageSize"] = _MESSAGE_BYTES
     return attributes
+
+
+# What Minute8 sends at most.
+_MESSAGE_BYTES: Final = 262_144
 
 
 def _put_queue(deployment: Deployment, url: str, properties: Properties) -> None:
     texts = {
-        name: json.dumps(value) if isinstance(value, dict) else str(value)
+        name: json.dumps(value) if isinstance(value, dict) else str("" if value is None else value)
         for name, value in properties.items()
     }
     deployment.client("sqs").set_queue_attributes(QueueUrl=url, Attributes=texts)
 
 
-def _read_mapping(deployment: Deployment, uuid: str) -> Properties:
-    mapping: Properties = deployment.client("lambda").get_event_source_mapping(UUID=uuid)
-    return {**mapping, "FunctionName": mapping["FunctionArn"]}
+def _read_mapping(deployment: Deployment, resource: Resource) -> Properties:
+    mapping = _described("lambda", "get_event_source_mapping", "UUID")(deployment, resource)
+    return {**mapping, "KmsKeyArn": mapping.get("KMSKeyArn")}
 
 
 def _put_mapping(deployment: Deployment, uuid: str, properties: Properties) -> None:
@@ -142,23 +176,35 @@ def _put_mapping(deployment: Deployment, uuid: str, properties: Properties) -> N
     deployment.client("lambda").update_event_source_mapping(UUID=uuid, **emptied)
 
 
-def _read_function(deployment: Deployment, name: str) -> Properties:
-    client = deployment.client("lambda")
-    configuration: Properties = client.get_function_configuration(FunctionName=name)
-    return {**configuration, "Layers": [layer["Arn"] for layer in configuration.get("Layers", ())]}
+def _read_function(deployment: Deployment, resource: Resource) -> Properties:
+    function = _described("lambda", "get_function_configuration", "FunctionName")(deployment, resource)
+    vpc, log = function.get("VpcConfig", {}), function.get("LoggingConfig", {})
+    own_log = f"/aws/lambda/{resource.physical_id}"
+    return {
+        **function,
+        "KmsKeyArn": function.get("KMSKeyArn"),
+        "Layers": [layer["Arn"] for layer in function.get("Layers", ())],
+        "LoggingConfig": {"LogFormat": "Text", **log, "LogGroup": _unless(own_log, log.get("LogGroup"))},
+        "SnapStart": {"ApplyOn": _unless("None", function.get("SnapStart", {}).get("ApplyOn"))},
+        "VpcConfig": {key: value for key, value in vpc.items() if key != "VpcId"},
+    }
 
 
-def _read_alias(deployment: Deployment, arn: str) -> Properties:
-    function, _, alias = arn.rpartition(":")
+def _unless(default: str, value: str | None) -> str | None:
+    return None if value == default else value
+
+
+def _read_alias(deployment: Deployment, resource: Resource) -> Properties:
+    function, _, alias = resource.physical_id.rpartition(":")
     properties: Properties = deployment.client("lambda").get_alias(FunctionName=function, Name=alias)
     return properties
 
 
-def _read_rule(deployment: Deployment, name: str) -> Properties:
-    events, name = deployment.client("events"), name.rpartition("/")[2]
-    rule: Properties = events.describe_rule(Name=name)
-    targets = events.list_targets_by_rule(Rule=name)["Targets"]
-    return {**rule, "Targets": [{"Arn": target["Arn"], "Id": target["Id"]} for target in targets]}
+def _read_rule(deployment: Deployment, resource: Resource) -> Properties:
+    rule = _described("events", "describe_rule", "Name")(deployment, resource)
+    targets = deployment.client("events").list_targets_by_rule(Rule=rule["Name"])["Targets"]
+    pattern = rule.get("EventPattern")
+    return {**rule, "EventPattern": json.loads(pattern) if pattern else None, "Targets": targets}
 
 
 def _put_rule(deployment: Deployment, name: str, properties: Properties) -> None:
@@ -175,27 +221,25 @@ def _put_rule(deployment: Deployment, name: str, properties: Properties) -> None
 _SETTINGS_OF_RULE: Final = ("Description", "ScheduleExpression", "State")
 
 
-def _read_table(deployment: Deployment, name: str) -> Properties:
-    client = deployment.client("dynamodb")
+def _read_table(deployment: Deployment, resource: Resource) -> Properties:
+    client, name = deployment.client("dynamodb"), resource.physical_id
     table = client.describe_table(TableName=name)["Table"]
     ttl = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     is_on = ttl.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
     return {
-        "KeySchema": table["KeySchema"],
+        **table,
+        "TableClass": table.get("TableClassSummary", {}).get("TableClass", "STANDARD"),
         "TimeToLiveSpecification": {"AttributeName": ttl.get("AttributeName"), "Enabled": is_on},
     }
 
 
-def _read_log_group(deployment: Deployment, name: str) -> Properties:
+def _read_log_group(deployment: Deployment, resource: Resource) -> Properties:
+    name = resource.physical_id
     groups = deployment.client("logs").describe_log_groups(logGroupNamePrefix=name)["logGroups"]
-    return next(
-        (
-            {"RetentionInDays": group.get("retentionInDays")}
-            for group in groups
-            if group["logGroupName"] == name
-        ),
-        {"RetentionInDays": "no group"},
+    group = next(
+        (group for group in groups if group["logGroupName"] == name), {"retentionInDays": "no group"}
     )
+    return {key[0].upper() + key[1:]: value for key, value in group.items()}
 
 
 def _put_log_group(deployment: Deployment, name: str, properties: Properties) -> None:
@@ -204,76 +248,139 @@ def _put_log_group(deployment: Deployment, name: str, properties: Properties) ->
     )
 
 
-def _read_alarm(deployment: Deployment, name: str) -> Properties:
-    alarms = deployment.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
-    properties: Properties = alarms[0] if alarms else {"ActionsEnabled": "no alarm"}
-    return properties
+def _alarms(kind: str) -> Callable[[Deployment, Resource], Properties]:
+    def read(deployment: Deployment, resource: Resource) -> Properties:
+        alarms = deployment.client("cloudwatch").describe_alarms(
+            AlarmNames=[resource.physical_id], AlarmTypes=[kind]
+        )[f"{kind}s"]
+        properties: Properties = alarms[0] if alarms else {"ActionsEnabled": "no alarm"}
+        # ReturnData is true where nothing else is said.
+        metrics = [
+            {key: part for key, part in metric.items() if (key, part) != ("ReturnData", True)}
+            for metric in properties.get("Metrics", ())
+        ]
+        # An alarm has one of the two statistics.
+        statistic = None if properties.get("ExtendedStatistic") else properties.get("Statistic")
+        return {**properties, "Metrics": metrics, "Statistic": statistic}
+
+    return read
 
 
-# The defaults are of AWS's CloudFormation reference, a page for each type.
+def _compared(names: str, **defaults: Any) -> Properties:
+    """The compared properties; those in `names` have no value in a template without them."""
+    return {**dict.fromkeys(names.split()), **defaults}
+
+
+# The defaults are of AWS's CloudFormation reference, a page for each type. A type that is not here has a check of its
+# own, or loses nothing if it is changed: tests/doctor/described.py.
 KINDS: Final[Mapping[str, Kind]] = {
     "AWS::SQS::Queue": Kind(
         _read_queue,
-        {
-            "DelaySeconds": 0,
-            "MessageRetentionPeriod": 345_600,
-            "RedrivePolicy": None,
-            "VisibilityTimeout": 30,
-        },
-        frozenset(("DelaySeconds", "MessageRetentionPeriod", "RedrivePolicy", "VisibilityTimeout")),
+        _compared(
+            "KmsMasterKeyId RedriveAllowPolicy RedrivePolicy",
+            DelaySeconds=0,
+            MaximumMessageSize=_MESSAGE_BYTES,
+            MessageRetentionPeriod=345_600,
+            ReceiveMessageWaitTimeSeconds=0,
+            VisibilityTimeout=30,
+        ),
+        frozenset(
+            (
+                *("DelaySeconds", "MaximumMessageSize", "MessageRetentionPeriod", "RedrivePolicy"),
+                "VisibilityTimeout",
+            )
+        ),
         _put_queue,
     ),
     "AWS::Lambda::EventSourceMapping": Kind(
         _read_mapping,
-        {
-            "BatchSize": 10,
-            "EventSourceArn": None,
-            "FilterCriteria": None,
-            "FunctionResponseTypes": [],
-            "MaximumBatchingWindowInSeconds": 0,
-            "ProvisionedPollerConfig": None,
-            "ScalingConfig": None,
-        },
+        _compared(
+            "DestinationConfig EventSourceArn FilterCriteria FunctionResponseTypes KmsKeyArn MetricsConfig"
+            " ProvisionedPollerConfig ScalingConfig",
+            BatchSize=10,
+            MaximumBatchingWindowInSeconds=0,
+        ),
         frozenset(("BatchSize", "FilterCriteria", "FunctionResponseTypes", "MaximumBatchingWindowInSeconds")),
         _put_mapping,
     ),
     # Reserved concurrency has a check and a repair of its own: minute8/cli/doctor/functions.py.
     "AWS::Lambda::Function": Kind(
         _read_function,
-        {
-            "Architectures": ["x86_64"],
-            "Environment": None,
-            "Handler": None,
-            "Layers": [],
-            "MemorySize": 128,
-            "Role": None,
-            "Runtime": None,
-            "Timeout": 3,
-        },
-        frozenset(("Environment", "Handler", "Role", "Timeout")),
+        _compared(
+            "DeadLetterConfig DurableConfig Environment FileSystemConfigs Handler KmsKeyArn Layers Role Runtime"
+            " SnapStart TenancyConfig VpcConfig",
+            Architectures=["x86_64"],
+            EphemeralStorage={"Size": 512},
+            LoggingConfig={"LogFormat": "Text"},
+            MemorySize=128,
+            PackageType="Zip",
+            Timeout=3,
+            TracingConfig={"Mode": "PassThrough"},
+        ),
+        frozenset(("Environment", "Handler", "Layers", "Role", "Timeout", "VpcConfig")),
     ),
     # A rollback moves an alias to an earlier version, which has a check of its own.
-    "AWS::Lambda::Alias": Kind(_read_alias, {"RoutingConfig": None}, frozenset(("RoutingConfig",))),
+    "AWS::Lambda::Alias": Kind(_read_alias, _compared("RoutingConfig"), frozenset(("RoutingConfig",))),
     "AWS::Events::Rule": Kind(
         _read_rule,
-        {"ScheduleExpression": None, "State": "ENABLED", "Targets": []},
-        frozenset(("ScheduleExpression", "State", "Targets")),
+        _compared("EventPattern RoleArn ScheduleExpression", State="ENABLED", Targets=[]),
+        frozenset(("EventPattern", "ScheduleExpression", "State", "Targets")),
         _put_rule,
     ),
+    "AWS::Events::EventBus": Kind(
+        _described("events", "describe_event_bus", "Name"),
+        _compared("DeadLetterConfig KmsKeyIdentifier Policy"),
+    ),
     # Billing is left out: docs/runbook/table-throttles.md changes it.
-    "AWS::DynamoDB::Table": Kind(_read_table, {"KeySchema": None, "TimeToLiveSpecification": None}),
-    "AWS::Logs::LogGroup": Kind(_read_log_group, {"RetentionInDays": None}, put=_put_log_group),
+    "AWS::DynamoDB::Table": Kind(
+        _read_table,
+        _compared(
+            "KeySchema LocalSecondaryIndexes StreamSpecification TimeToLiveSpecification",
+            TableClass="STANDARD",
+        ),
+    ),
+    "AWS::Logs::LogGroup": Kind(_read_log_group, _compared("KmsKeyId RetentionInDays"), put=_put_log_group),
     "AWS::CloudWatch::Alarm": Kind(
-        _read_alarm,
-        {
-            "ActionsEnabled": True,
-            "AlarmActions": [],
-            "ComparisonOperator": None,
-            "DatapointsToAlarm": None,
-            "EvaluationPeriods": None,
-            "Threshold": None,
-            "TreatMissingData": None,
-        },
+        _alarms("MetricAlarm"),
+        _compared(
+            "AlarmActions ComparisonOperator DatapointsToAlarm Dimensions EvaluateLowSampleCountPercentile"
+            " EvaluationPeriods ExtendedStatistic InsufficientDataActions MetricName Metrics Namespace OKActions"
+            " Period Statistic Threshold ThresholdMetricId TreatMissingData Unit",
+            ActionsEnabled=True,
+        ),
+    ),
+    "AWS::CloudWatch::CompositeAlarm": Kind(
+        _alarms("CompositeAlarm"),
+        _compared(
+            "ActionsSuppressor AlarmActions AlarmRule InsufficientDataActions OKActions", ActionsEnabled=True
+        ),
+    ),
+    "AWS::KMS::Key": Kind(
+        _described("kms", "describe_key", "KeyId", "KeyMetadata"),
+        _compared(
+            "", Enabled=True, KeySpec="SYMMETRIC_DEFAULT", KeyUsage="ENCRYPT_DECRYPT", MultiRegion=False
+        ),
+        frozenset(("Enabled",)),
+        lambda deployment, key, _: deployment.client("kms").enable_key(KeyId=key),
+    ),
+    "AWS::ApiGatewayV2::Route": Kind(
+        lambda deployment, route: deployment.client("apigatewayv2").get_route(
+            ApiId=route.properties["ApiId"], RouteId=route.physical_id.rpartition("/")[2]
+        ),
+        _compared(
+            "AuthorizationScopes AuthorizerId RequestParameters RouteKey Target",
+            ApiKeyRequired=False,
+            AuthorizationType="NONE",
+        ),
+    ),
+    "AWS::ApiGatewayV2::Integration": Kind(
+        lambda deployment, integration: deployment.client("apigatewayv2").get_integration(
+            ApiId=integration.properties["ApiId"], IntegrationId=integration.physical_id.rpartition("/")[2]
+        ),
+        _compared(
+            "ConnectionId CredentialsArn IntegrationSubtype IntegrationType IntegrationUri PayloadFormatVersion"
+            " RequestParameters ResponseParameters TimeoutInMillis TlsConfig"
+        ),
     ),
 }
 

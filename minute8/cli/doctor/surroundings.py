@@ -61,7 +61,7 @@ def bus(deployment: Deployment) -> Iterator[Finding]:
 
 
 def signing_masters(deployment: Deployment) -> Iterator[Finding]:
-    """Whether the masters of AWS key pairs are there. Their values are not read."""
+    """Whether the masters of AWS key pairs are there, and whether the API can use them. Their values are not read."""
     name = parameter_name(deployment.stage)
     pages = deployment.client("ssm").get_paginator("describe_parameters")
     filters = [{"Key": "Name", "Option": "Equals", "Values": [name]}]
@@ -70,7 +70,26 @@ def signing_masters(deployment: Deployment) -> Iterator[Finding]:
             f"there is no parameter {name}: key pairs of AWS cannot be made, and existing ones cannot sign",
             "restore it if there are pairs (they need the same masters); else deploy the stage again",
         )
+    elif (url := deployment.api_url or _output_of_the_stack(deployment)) and (
+        status := _status_of_unknown_pair(deployment, url)
+    ) >= httpx.codes.INTERNAL_SERVER_ERROR:
+        yield failed(
+            f"the API cannot use {name}: it answers {status} to the signature of a pair that does not exist",
+            f"aws ssm get-parameter-history --name {name} has the value before; put it back: a new one ends all pairs",
+        )
     yield ok(f"{name} is there")
+
+
+def _status_of_unknown_pair(deployment: Deployment, url: str) -> int:
+    """The API's answer to a request that is signed by no pair: it has to derive a secret to refuse it."""
+    today = datetime.fromtimestamp(deployment.clock.now(), UTC)
+    scope = f"M8AK001{'A' * 26}/{today:%Y%m%d}/{deployment.region}/scheduler/aws4_request"
+    signature = f"SignedHeaders=host;x-amz-date, Signature={'0' * 64}"
+    headers = {
+        "authorization": f"AWS4-HMAC-SHA256 Credential={scope}, {signature}",
+        "x-amz-date": f"{today:%Y%m%dT%H%M%SZ}",
+    }
+    return int(deployment.get(f"{url.rstrip('/')}/eventbridge/schedules", headers).status_code)
 
 
 def secrets_key(deployment: Deployment) -> Iterator[Finding]:

@@ -27,31 +27,41 @@ def table(deployment: Deployment, name: str) -> Iterator[Finding]:
         status = indexes.get(index, {"IndexStatus": "missing"}).get("IndexStatus", "ACTIVE")
         if status != "ACTIVE":
             yield failed(f"its index {index} is {status}", RESTORE)
-    ttl = dynamodb.describe_time_to_live(TableName=full_name)["TimeToLiveDescription"]
-    if (
-        ttl.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING")
-        or ttl.get("AttributeName") != TTL_ATTRIBUTE
-    ):
-        expire = (
-            f"aws dynamodb update-time-to-live --table-name {full_name}"
-            f" --time-to-live-specification Enabled=true,AttributeName={TTL_ATTRIBUTE}"
-        )
-        ttl_setting = {"Enabled": True, "AttributeName": TTL_ATTRIBUTE}
-        yield failed(
-            "its time to live is off: what has expired stays for ever",
-            expire,
-            Repair(
-                expire,
-                lambda: dynamodb.update_time_to_live(
-                    TableName=full_name, TimeToLiveSpecification=ttl_setting
-                ),
-            ),
-        )
+    yield from _expiring(dynamodb, full_name)
     if deployment.stage in STAGES_TO_LOSE:
         yield ok(f"active, {_billed(description)}, expires what is over")
         return
     yield from _safe(deployment, full_name, bool(description.get("DeletionProtectionEnabled")))
     yield ok(f"active, {_billed(description)}, expires what is over, backed up, cannot be deleted")
+
+
+def _expiring(dynamodb: Any, full_name: str) -> Iterator[Finding]:
+    """Whether what is over is deleted, and nothing else."""
+    ttl = dynamodb.describe_time_to_live(TableName=full_name)["TimeToLiveDescription"]
+    is_on, attribute = ttl.get("TimeToLiveStatus") in ("ENABLED", "ENABLING"), ttl.get("AttributeName")
+    update = f"aws dynamodb update-time-to-live --table-name {full_name} --time-to-live-specification"
+    if is_on and attribute != TTL_ATTRIBUTE:
+        switch_off = f"{update} Enabled=false,AttributeName={attribute}"
+        repair = Repair(switch_off, lambda: _put_ttl(dynamodb, full_name, attribute, False))
+        yield failed(
+            f"its time to live is on {attribute}: DynamoDB deletes each item whose {attribute} is past and at most five"
+            f" years old, and none that has expired",
+            f"{switch_off}, at once; up to an hour later {update} Enabled=true,AttributeName={TTL_ATTRIBUTE}; then"
+            " docs/restore.md if items are gone",
+            repair,
+        )
+    elif not is_on:
+        switch_on = f"{update} Enabled=true,AttributeName={TTL_ATTRIBUTE}"
+        yield failed(
+            "its time to live is off: what has expired stays for ever",
+            switch_on,
+            Repair(switch_on, lambda: _put_ttl(dynamodb, full_name, TTL_ATTRIBUTE, True)),
+        )
+
+
+def _put_ttl(dynamodb: Any, full_name: str, attribute: str, is_on: bool) -> None:
+    setting = {"Enabled": is_on, "AttributeName": attribute}
+    dynamodb.update_time_to_live(TableName=full_name, TimeToLiveSpecification=setting)
 
 
 def _billed(description: Any) -> str:
