@@ -299,7 +299,7 @@ def make_world(
     sleep = clock.sleep if pauses_move_the_clock else time.sleep
     sqs = SimulatedQueue(clock)
     queue = ExecutionsQueue(sqs, "queue", clock)  # type: ignore[arg-type]
-    tables = Tables(lambda name: Table(dynamodb, f"test-{name}", sleep))
+    tables = Tables(lambda name: Table(dynamodb, f"test-{name}", sleep, clock.now))
     published, target, planning = PublishedEvents(), Calls(clock), PlanningMessages()
     secret_key = SecretKey(MemoryKms(), "key")
     deployment = Deployment(

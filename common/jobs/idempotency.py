@@ -64,10 +64,10 @@ class IdempotencyKey:
     def item_key(self) -> keys.Key:
         return keys.idempotency_key(self.tenant, hashlib.sha256(self.key.encode()).hexdigest())
 
-    def check_first(self, jobs: Table, now: float) -> None:
+    def check_first(self, jobs: Table) -> None:
         """Require that the request did not take effect before. Raises AlreadyCreated, KeyReused."""
         item = jobs.get(self.item_key)
-        if item is None or item["expires_at"] <= now:
+        if item is None:
             return
         if item["fingerprint"] != self.fingerprint:
             raise KeyReused(self.key)

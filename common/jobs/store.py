@@ -174,7 +174,7 @@ class JobStore:
             now = self.clock.now()
             # Check after loading jobs, so that a duplicate request sees the first one's job.
             if idempotency_key:
-                idempotency_key.check_first(self.jobs, now)
+                idempotency_key.check_first(self.jobs)
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             pairs = [(olds.get(job_id), new) for job_id, new in news.items()]
             moved = [(old, self._revised(old, new, now)) for old, new in pairs if new is not old]

@@ -38,7 +38,7 @@ from common.timing.instants import DAY_S
 TRUSTED_FOR_S: Final = 30
 _TRUSTED_KEYS: Final = 10_000
 # The audit keeps a revoked key longer.
-_REVOKED_LISTED_S: Final = 30 * DAY_S
+_LISTED_S: Final = 30 * DAY_S
 
 _PREFIX_CHARS: Final = 8
 _KEY_ID_CHARS: Final = 16
@@ -80,8 +80,8 @@ def _base62(number: int, width: int) -> str:
     return "".join(reversed(digits))
 
 
-class ApiKey(Struct, frozen=True, omit_defaults=True):
-    """What is stored of a key. `expires_at` is the table's TTL: a revoked key leaves the list then."""
+class ApiKey(Struct, frozen=True, omit_defaults=True, rename={"expires_at": "valid_until"}):
+    """What is stored of a key. The item itself expires later: a key that is over stays listed for _LISTED_S."""
 
     key_id: str
     tenant: str
@@ -151,7 +151,7 @@ class ApiKeys:
         if len(listed) >= MAX_KEYS:
             raise Conflict(
                 f"there are {len(listed)} keys; accepted: {MAX_KEYS}, those that were revoked in the last "
-                f"{_REVOKED_LISTED_S // DAY_S} days included"
+                f"{_LISTED_S // DAY_S} days included"
             )
 
     def _add(self, owner: str, now: float, fill: Callable[[Transaction], None]) -> bool:
@@ -174,12 +174,15 @@ class ApiKeys:
         return retry_on_conflict(attempt, "this tenant", sleep=self._clock.sleep)
 
     def _put(self, tx: Transaction, owner: str, key: ApiKey, by: str) -> None:
-        tx.put(self._table, {**keys.api_key(key.key_hash), **to_builtins(key)}, ABSENT)
-        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **to_builtins(key)}, ABSENT)
+        item = to_builtins(key)
+        if key.expires_at is not None:
+            item["expires_at"] = key.expires_at + _LISTED_S
+        tx.put(self._table, {**keys.api_key(key.key_hash), **item}, ABSENT)
+        tx.put(self._table, {**keys.api_key_reference(owner, key.key_id), **item}, ABSENT)
         Audit(self._table).add(tx, owner, by, "key.created", key.key_id, key.created_at, after=_audited(key))
 
     def keys_of(self, owner: str) -> list[ApiKey]:
-        """The keys of a tenant or of keys.OPERATORS, oldest first; revoked ones too, expired ones for some days."""
+        """The keys of a tenant or of keys.OPERATORS, oldest first; those that are over for some days."""
         items = self._table.query(Query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX))
         return sorted((convert(item, ApiKey) for item in items), key=lambda key: (key.created_at, key.key_id))
 
@@ -201,11 +204,8 @@ class ApiKeys:
         key = self._key_of(owner, key_id)
         if key.revoked_at is not None:
             return key
-        forgotten_at = int(now) + _REVOKED_LISTED_S
-        revoked = replace(
-            key, revoked_at=int(now), expires_at=min(key.expires_at or forgotten_at, forgotten_at)
-        )
-        revocation = change({"revoked_at": revoked.revoked_at, "expires_at": revoked.expires_at})
+        revoked = replace(key, revoked_at=int(now))
+        revocation = change({"revoked_at": revoked.revoked_at, "expires_at": int(now) + _LISTED_S})
         standing = PRESENT & Attribute("revoked_at").is_absent
         before = _audited(key)
         after = {**before, "revoked_at": revoked.revoked_at}

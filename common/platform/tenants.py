@@ -85,7 +85,7 @@ class Tenants:
         return sorted(tenants, key=lambda tenant: tenant.tenant_id)
 
     def list_keys(self, tenant_id: str) -> list[ApiKey]:
-        """The keys, oldest first, with revoked ones, and expired ones for some days. Raises NotFound (the tenant)."""
+        """The keys, oldest first, with those that are over for some days. Raises NotFound (the tenant)."""
         self.get(tenant_id)
         return self.api_keys.keys_of(tenant_id)
 

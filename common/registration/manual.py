@@ -119,7 +119,7 @@ class ManualCommands:
             return None
         nonce = trigger_id.removeprefix(OWN_PAYLOAD_PREFIX)
         item = self.store.jobs.get(keys.asked_by_hand(tenant, job_id, nonce))
-        return item.get("payload") if item and item["expires_at"] > self.clock.now() else None
+        return item.get("payload") if item else None
 
     def _first_asked(self, execution: Execution, nonce: str, own: Item, now: float) -> int:
         """When this nonce was first used, so that a client that repeats the request later starts nothing new.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from common.config import Config
@@ -50,6 +50,10 @@ INSERTS_A_REQUEST = 25
 MAX_WRITE_TRIES = 6
 # The attribute that each `swap` of an item writes anew.
 ETAG: Final = "etag"
+# The time to live. DynamoDB removes an expired item up to days later; it leaves what is five years past.
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html
+_EXPIRY: Final = "expires_at"
+_TOO_LONG_AGO_S: Final = 5 * 365 * 86_400
 
 T = TypeVar("T")
 
@@ -90,12 +94,9 @@ class Query:
             request["IndexName"] = self.index.name
         if self.page:
             request["Limit"] = self.page
-        # moto knows no placeholder in front of an index, so a list's name must be no reserved word.
-        names = {f"#{path}": path for path in self.attributes if "[" not in path}
+        names: dict[str, str] = {}
         if self.attributes:
-            request["ProjectionExpression"] = ", ".join(
-                path if "[" in path else f"#{path}" for path in self.attributes
-            )
+            request["ProjectionExpression"], names = _projection(self.attributes)
         if self.where is not None:
             request["FilterExpression"] = self.where.expression
             values |= self.where.values
@@ -131,34 +132,54 @@ class Query:
 
 
 class Table:
-    """One table. Reads are strongly consistent, except reads of an index.
+    """One table. Reads are strongly consistent, except reads of an index. They return no item that has expired; a
+    refused write does, so that nothing is done again as long as its record is stored.
 
     While a transaction locks an item, DynamoDB refuses all other writes of it. botocore does not retry those, so each
     write here does. `sleep` waits between tries, also of what DynamoDB left out of a batch.
     """
 
     def __init__(
-        self, client: DynamoDBClient, name: str, sleep: Callable[[float], None] = time.sleep
+        self,
+        client: DynamoDBClient,
+        name: str,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.client = client
         self.name = name
         self._sleep = sleep
+        self._now = now
 
     def beside(self, kind: str) -> Table:
         """Another table of the same deployment: the last part of the name differs, as in `minute8-prod-tenants`."""
-        return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._sleep)
+        return Table(self.client, f"{self.name.rpartition('-')[0]}-{kind}", self._sleep, self._now)
 
     def metered(self) -> Table:
         """The same table; the present meter counts what its requests cost."""
         from common.storage.metering import MeteredClient  # only the API meters
 
         client: Any = MeteredClient(self.client)
-        return Table(client, self.name, self._sleep)
+        return Table(client, self.name, self._sleep, self._now)
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """The item; None if it does not exist."""
+        return self._living(self._stored(key, consistent=consistent))
+
+    def _stored(self, key: Key, *, consistent: bool = True) -> Item | None:
+        """The item, also one that has expired."""
         answer = self.client.get_item(TableName=self.name, Key=to_wire(key), ConsistentRead=consistent)
         return from_wire(answer["Item"]) if "Item" in answer else None
+
+    def _living(self, item: Item | None) -> Item | None:
+        return next(self._without_expired([item]), None) if item else None
+
+    def _without_expired(self, items: Iterable[Item]) -> Iterator[Item]:
+        now = self._now()
+        for item in items:
+            expires_at: Any = item.get(_EXPIRY)
+            if type(expires_at) not in (int, float) or not now - _TOO_LONG_AGO_S < expires_at <= now:
+                yield item
 
     def get_many(
         self,
@@ -180,7 +201,7 @@ class Table:
             while remaining:
                 answer = self.client.batch_get_item(RequestItems=remaining)
                 items = answer["Responses"].get(self.name, [])
-                yield from map(from_wire, items)
+                yield from self._without_expired(map(from_wire, items))
                 remaining = answer.get("UnprocessedKeys")
                 if remaining and not items:
                     if (pause_s := next(pauses, None)) is None:
@@ -199,7 +220,7 @@ class Table:
         for request in self._batch_gets(keys, consistent):
             for wire in self._once.batch_get_item(RequestItems=request)["Responses"].get(self.name, []):
                 items.append(from_wire(wire))
-        return items
+        return list(self._without_expired(items))
 
     def _batch_gets(
         self, keys: Sequence[Key], consistent: bool, attributes: Sequence[str] = ()
@@ -208,9 +229,7 @@ class Table:
             wire_keys = [to_wire(key) for key in keys[start : start + _BATCH_GET]]
             request: dict[str, Any] = {"Keys": wire_keys, "ConsistentRead": consistent}
             if attributes:
-                paths = [path if "[" in path else f"#{path}" for path in attributes]
-                request["ProjectionExpression"] = ", ".join(paths)
-                request["ExpressionAttributeNames"] = {path: path[1:] for path in paths if path[0] == "#"}
+                request["ProjectionExpression"], request["ExpressionAttributeNames"] = _projection(attributes)
             yield {self.name: request}
 
     @property
@@ -302,7 +321,7 @@ class Table:
 
         Raises Busy, ItemTooLarge, and what `change` raises.
         """
-        item, is_fresh = (self.get(key), True) if read else (known, False)
+        item, is_fresh = (self._stored(key), True) if read else (known, False)
         waits = chain(
             (0.0, 0.0), waits_s()
         )  # an item that was not known or has just been refused needs no wait
@@ -310,16 +329,16 @@ class Table:
             if wait_s:
                 self._sleep(wait_s)
             try:
-                new, result = change(item)
+                new, result = change(present := self._living(item))
             except Minute8Error:
                 if is_fresh:
                     raise
-                new = item
-            is_same = _content(new) == _content(item)
+                new = present
+            is_same = _content(new) == _content(present)
             if is_same and is_fresh:
-                return item, result
+                return present, result
             if is_same:
-                item, is_fresh = self.get(key), True
+                item, is_fresh = self._stored(key), True
                 continue
             etag = secrets.token_hex(8)
             stored = None if new is None else {**new, **key, ETAG: etag}
@@ -407,16 +426,27 @@ class Table:
             if remaining is not None and "FilterExpression" not in request:
                 request["Limit"] = min(remaining, page or remaining)
             answer = self.client.query(**request)
+            living = self._without_expired(map(from_wire, answer["Items"]))
             if remaining is None:
-                yield from map(from_wire, answer["Items"])
+                yield from living
             else:
-                yield from map(from_wire, answer["Items"][:remaining])
-                remaining -= len(answer["Items"])
-                if remaining <= 0:
+                for item in islice(living, remaining):
+                    yield item
+                    remaining -= 1
+                if remaining == 0:
                     return
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _projection(attributes: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The expression and the names of these attributes and the expiry.
+
+    moto knows no placeholder in front of an index, so a list's name must be no reserved word.
+    """
+    paths = [path if "[" in path else f"#{path}" for path in dict.fromkeys((*attributes, _EXPIRY))]
+    return ", ".join(paths), {path: path[1:] for path in paths if path[0] == "#"}
 
 
 @lru_cache(maxsize=64)

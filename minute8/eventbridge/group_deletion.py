@@ -46,7 +46,7 @@ class GroupDeletions:
             )
         group = self._groups.get(tenant, name)
         if group is None:
-            if request.is_known(self.store.jobs, now):
+            if request.is_known(self.store.jobs):
                 return False
             raise NotFound("schedule group", name)
         if group.state == DELETING:

@@ -62,10 +62,9 @@ class GroupRequest:
         free = ABSENT | (Attribute("expires_at") <= int(now))
         return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free
 
-    def is_known(self, jobs: Table, now: float) -> bool:
+    def is_known(self, jobs: Table) -> bool:
         """Whether the request was done before."""
-        item = jobs.get(self.item_key)
-        return item is not None and item["expires_at"] > int(now)
+        return jobs.get(self.item_key) is not None
 
     def was_done(self, error: ConditionFailed) -> bool:
         """Whether a transaction failed because the request had been done."""

@@ -285,7 +285,7 @@ def cut_off_step(world: World, requests: int) -> None:
     """A step of the projection that dies at a request."""
     client = CutOff(world.dynamodb, requests)
     with suppress(Killed):
-        tables = Tables(lambda name: Table(client, f"test-{name}"))  # type: ignore[arg-type]
+        tables = Tables(lambda name: Table(client, f"test-{name}", now=world.clock.now))  # type: ignore[arg-type]
         runner = ChoreRunner(tables.due, world.clock, "test")
         chore = Chore(PROJECTION, Projector.of(tables, world.queue, world.clock).steps)
         runner.run([chore], world.clock.now() + 200)

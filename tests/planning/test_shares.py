@@ -103,7 +103,7 @@ class Fleet:
 
     def scheduler(self, lives: int = 0) -> Scheduler:
         fate = {"left": lives or 10**6}
-        due = Table(Mortal(self.world.dynamodb, fate), "test-due")
+        due = Table(Mortal(self.world.dynamodb, fate), "test-due", now=self.world.clock.now)
         planner = replace(
             self.world.scheduler.planner,
             index=DueIndex(due),

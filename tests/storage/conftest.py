@@ -110,7 +110,7 @@ def tables(engine: tuple[str, Any]) -> dict[str, Table]:
     """Fresh tables, by name."""
     prefix = f"contract{next(_numbers)}"
     make_tables(engine[1], prefix)
-    return {name: Table(engine[1], f"{prefix}-{name}") for name in TABLES}
+    return {name: Table(engine[1], f"{prefix}-{name}", now=lambda: 1.7e9) for name in TABLES}
 
 
 @pytest.fixture

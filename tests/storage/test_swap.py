@@ -185,3 +185,14 @@ def test_each_engine_understands_the_conditions(tables: NamedTables) -> None:
         "k": 2,
     }
     assert list(table.query(Query("p", where=(n == 3) & (Attribute("m") == 1))))
+
+
+def test_an_expired_item_does_not_exist_for_a_swap(tables: NamedTables) -> None:
+    table = Table(tables["jobs"].client, tables["jobs"].name, now=lambda: 101.0)
+    for read in (True, False):
+        table.put({**KEY, "n": 7, "expires_at": 100, ETAG: "old"})
+        stored, n = table.swap(KEY, one_more, read=read)
+        assert (plain(stored), n) == ({**KEY, "n": 1}, 1)
+        assert table.get(KEY) == stored
+    table.put({**KEY, "expires_at": 100})
+    assert table.swap(KEY, lambda item: (item, item is None), read=True) == (None, True)

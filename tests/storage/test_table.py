@@ -90,6 +90,21 @@ def test_a_query_goes_in_order_over_pages_of_a_megabyte(tables: NamedTables) -> 
     assert list(table.query(Query("q"))) == []
 
 
+def test_an_item_that_has_expired_does_not_exist_for_any_reader(tables: NamedTables) -> None:
+    table = Table(tables["jobs"].client, tables["jobs"].name, now=lambda: 100.0)
+    lasting = [{"pk": "p", "sk": f"{n}", "expires_at": 101 if n % 2 else 100} for n in range(8)]
+    table.put_many([*lasting, {"pk": "p", "sk": "8"}, {"pk": "p", "sk": "9", "expires_at": "words"}])
+    all_keys: list[Key] = [{"pk": "p", "sk": f"{n}"} for n in range(10)]
+    stored = [key["sk"] for key in all_keys if table.get(key)]
+    assert stored == list("135789")
+    assert sorted(item["sk"] for item in table.get_many(all_keys)) == stored
+    assert sorted(item["sk"] for item in table.get_many(all_keys, attributes=("sk",))) == stored
+    assert sorted(item["sk"] for item in table.get_some(all_keys)) == stored
+    for page in (None, 2):
+        assert [item["sk"] for item in table.query(Query("p", limit=4, page=page))] == stored[:4]
+        assert [item["sk"] for item in table.query(Query("p", attributes=("sk",), page=page))] == stored
+
+
 def test_a_range_that_ends_before_it_begins_is_empty(tables: NamedTables) -> None:
     """DynamoDB refuses it; moto answers."""
     table = tables["jobs"]
