@@ -317,7 +317,10 @@ def make_world(
         secret_key=secret_key,
     )
     store, runs = deployment.stored_jobs, deployment.runs
-    kinds = {"lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse")}
+    kinds = {
+        "lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse"),
+        "http": Kind(target, lambda settings: True),
+    }
     return World(
         deployment=deployment,
         clock=clock,

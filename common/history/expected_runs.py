@@ -30,8 +30,9 @@ from common.history.schedule_history import (
 from common.jobs.calendars import Calendars
 from common.jobs.corrupt import readable
 from common.jobs.delivery import delivery_of
+from common.jobs.fates import end_of
 from common.jobs.former_jobs import load_jobs
-from common.jobs.job import DELETED, Job
+from common.jobs.job import DELETED, Job, exists
 from common.limits import MAX_SKIPPED, UNSTARTED_KEPT_S
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
@@ -41,6 +42,7 @@ from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.tenants.audit import Audit, Entry, EntryFilter
+from common.timing.excluded_days import calendar_days
 from common.timing.instants import DAY_S
 
 ATTRIBUTES: Final = (
@@ -231,6 +233,12 @@ class _DueOfJob:
     instants: list[DueInstant]
 
 
+def _fate(job: Job | None, at: int, calendars: CalendarReader) -> Iterator[Reason]:
+    """Why a run that waits does not start, as the job is now."""
+    if job and exists(job) and (end := end_of(job, at, calendar_days(job.schedule, calendars.dates))):
+        yield Reason(end.reason, f"{end.detail[0].upper()}{end.detail[1:]}.")
+
+
 class ExpectedRuns:
     """Expected against actual. The tenant always comes from the credential."""
 
@@ -314,9 +322,8 @@ class ExpectedRuns:
         due = list(history.due(at, at + 1, past.calendars))
         page = self._page(past, _DueOfJob(job_id, history, at, due), at + 1, 1, attributes=WITH_ERRORS)
         delivery = delivery_of(job.spec.target) if job else None
-        explanation = explain(
-            history, at, page.instants, query.now, past.calendars.dates, blocks(job), delivery
-        )
+        stops = [*blocks(job), *_fate(job, at, past.calendars)]
+        explanation = explain(history, at, page.instants, query.now, past.calendars.dates, stops, delivery)
         following = next(history.due(at + 1, at + _LOOK_AHEAD_S, past.calendars), None)
         return ExplainedInstant(job, history.at(at), explanation, following)
 

@@ -8,15 +8,18 @@ version contains is never planned.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
+
+from msgspec import Meta, Struct
 
 from common.jobs.job import ACTIVE, PAUSED, Job, Pause, exists
 from common.planning.execution import Execution
 from common.runs import states
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at, fires
-from common.timing.instants import LAST_AT
+from common.timing.instants import LAST_AT, rfc3339
 
 # The pauses that a job keeps. Only executions that are late by all the later ones could miss an older one.
 MAX_PAUSES: Final = 10
@@ -27,6 +30,33 @@ class End(NamedTuple):
 
     reason: str
     detail: str
+
+
+Wait = Literal["due time", "turn", "retry", "skip"]
+
+
+class EndedFire(Struct, frozen=True):
+    """A fire time that an edit ends, though something of it waited."""
+
+    fire_at: Annotated[str, Meta(description="The fire time.")]
+    waited_for: Annotated[
+        Wait,
+        Meta(
+            description="What it waited for: its due time, its turn, its next attempt; or skip: it was to be skipped."
+        ),
+    ]
+    reason: Annotated[str, Meta(description="Why it does not run, as its run will say.")]
+    detail: Annotated[str, Meta(description="The same in a sentence.")]
+
+
+def ended_by(
+    old: Job, new: Job, waiting: Iterable[tuple[int, Wait]], excluded: tuple[Excluded, Excluded]
+) -> Iterator[EndedFire]:
+    """Which of the waiting fire times run by the old job, but not by the new one; `excluded` is of both."""
+    for fire_at, waited_for in waiting:
+        end = end_of(new, fire_at, excluded[1])
+        if end and end_of(old, fire_at, excluded[0]) is None:
+            yield EndedFire(rfc3339(fire_at), waited_for, end.reason, end.detail)
 
 
 def end_of(job: Job, fire_at: int, excluded: Excluded) -> End | None:

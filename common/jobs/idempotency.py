@@ -19,7 +19,6 @@ from typing import Any, Final
 from common.errors import KeyReused
 from common.jobs.job import Job
 from common.storage import keys
-from common.storage.expressions import ABSENT, Attribute
 from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.timing.instants import DAY_S
@@ -83,6 +82,4 @@ class IdempotencyKey:
             "job": asdict(created),
             "expires_at": math.floor(now) + RECORD_LIFETIME_S,
         }
-        # DynamoDB removes expired items only after some time, up to days.
-        free = ABSENT | (Attribute("expires_at") <= now)
-        tx.put(jobs, item, free)
+        tx.put(jobs, item, jobs.absent)

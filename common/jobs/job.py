@@ -30,6 +30,8 @@ CORRUPT: Final = "corrupt"
 MAX_WORK_S: Final = 900
 # Its environment may have to be made before its timeout begins.
 _INIT_S: Final = 15
+# How long an endpoint's work counts as going on after its connection was closed (docs/decisions/executing.md, 0064).
+HTTP_WORK_S: Final = 60
 
 NO_PAYLOAD: Final = StoredText("null")
 
@@ -118,6 +120,8 @@ class Job(_Attributes, frozen=True, kw_only=True):
     @property
     def work_s(self) -> int:
         """How long the work of a call can last, whoever waits for its answer."""
+        if self.spec.target["kind"] == "http" and self.spec.completion == "answer":
+            return self.spec.timeout_s + HTTP_WORK_S
         return (self.function_timeout_s or MAX_WORK_S) + _INIT_S
 
     @property

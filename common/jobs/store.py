@@ -70,6 +70,8 @@ class JobStore:
     guards: Sequence[Guard]
     webhook_secrets: WebhookSecrets
     by: str = field(default=ITSELF, kw_only=True)
+    # Decide only: `change` returns what it would store.
+    is_dry: bool = field(default=False, kw_only=True)
     # Called with the tenant and the number of executions that a change is about to enqueue.
     before_hand_over: Callable[[str, int], None] = field(
         default=lambda tenant, executions: None, kw_only=True
@@ -178,8 +180,8 @@ class JobStore:
             news = {job_id: change(olds.get(job_id), now) for job_id, change in changes.items()}
             pairs = [(olds.get(job_id), new) for job_id, new in news.items()]
             moved = [(old, self._revised(old, new, now)) for old, new in pairs if new is not old]
-            if not moved:
-                return news
+            if not moved or self.is_dry:
+                return news | {new.job_id: new for _, new in moved}
             try:
                 return news | self._commit(tenant, moved, now, shard_choice, conflicts, idempotency_key)
             except ConditionFailed as conflict:
@@ -201,6 +203,8 @@ class JobStore:
             )
         finally:
             shard_choice.tidy()
+        if self.is_dry:
+            return changed
         over = {job_id for job_id, job in changed.items() if self.note_if_over(job)}
         return changed | {
             job_id: structs.replace(changed[job_id], not_running=NEVER_FIRES) for job_id in over

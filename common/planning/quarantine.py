@@ -145,7 +145,8 @@ class Quarantine:
             raise NotFound("unreadable item", name)
         tx = Transaction(self._table.client)
         tx.delete(self._table, key, PRESENT)
-        tx.put(self._table, item, ABSENT)
+        # Without the time at which it would have expired where it was.
+        tx.put(self._table, {name: value for name, value in item.items() if name != "expires_at"}, ABSENT)
         if tx.try_commit():
             raise Conflict(f"there is a new item in the place of {shown(name)}: discard this one")
 

@@ -153,7 +153,9 @@ class Deletions:
 
     def _remove_keys(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         references = list(
-            self.tenants.query(Query(tenant_id, sk_prefix=keys.KEY_REFERENCE_PREFIX, limit=most))
+            self.tenants.with_expired().query(
+                Query(tenant_id, sk_prefix=keys.KEY_REFERENCE_PREFIX, limit=most)
+            )
         )
         for item in references:  # together: the reference is how the key is found again
             tx = Transaction(self.tenants.client)
@@ -165,7 +167,7 @@ class Deletions:
 
     def _remove_jobs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Jobs are removed before all runs, so that planning stops soon."""
-        jobs = list(self.jobs.query(Query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most)))
+        jobs = list(self.jobs.with_expired().query(Query(tenant_id, sk_prefix=keys.JOB_PREFIX, limit=most)))
         for item in jobs:
             if self._make_former(tenant_id, item):
                 removed["jobs" if item.get("state") != DELETED_JOB else "others"] += 1
@@ -185,7 +187,8 @@ class Deletions:
     def _remove_runs(self, tenant_id: str, most: int, removed: Counter[str]) -> int:
         """Remove the runs and large texts of former jobs, and each former job after its last run."""
         items_read = 0
-        for mark in self.jobs.query(Query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most)):
+        former = Query(tenant_id, sk_prefix=keys.FORMER_PREFIX, limit=most)
+        for mark in self.jobs.with_expired().query(former):
             if items_read >= most:
                 break
             job_id = mark["sk"].removeprefix(keys.FORMER_PREFIX)
@@ -250,7 +253,7 @@ def _remove(
     items_read, all_deleted = 0, True
     for table, partition, kind in parts:
         if (room := most - items_read) > 0:
-            items = table.query(Query(partition, limit=room + 1, attributes=("pk", "sk")))
+            items = table.with_expired().query(Query(partition, limit=room + 1, attributes=("pk", "sk")))
             read = [keys.key_of(item) for item in items if not item["sk"].startswith(keeps)]
             deleted = table.delete_many(read)
             items_read += len(read)

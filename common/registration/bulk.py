@@ -23,6 +23,7 @@ from common.jobs.job import Job, check_revision, exists
 from common.jobs.store import MAX_AT_ONCE
 from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job, changed_fields, old_if_same
+from common.registration.job_warnings import job_warnings
 from common.registration.origins import Origins
 from common.registration.registry import JobValidator, Registry, split_initial_state
 
@@ -47,7 +48,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineOutcome:
-    """The result of a line. `revision` is the stored one; `changed` names the replaced fields."""
+    """The result of a line. `revision` is the stored one; `changed` names the replaced fields.
+
+    `warnings` are of a job that changes.
+    """
 
     number: int
     job_id: str | None
@@ -56,6 +60,7 @@ class LineOutcome:
     group: str = ""
     changed: tuple[str, ...] = ()
     error: Minute8Error | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class BulkRefused(Minute8Error):
@@ -124,7 +129,10 @@ class _NamedLine:
         elif new is not old:
             result, names = "replaced", changed_fields(old, new)
             names += () if self.origins.are_same(old, new) else (self.origins.field,)
-        return LineOutcome(self.number, self.job_id, result, new.revision, new.group, names)
+        warnings = () if result == "unchanged" else tuple(job_warnings(new))
+        return LineOutcome(
+            self.number, self.job_id, result, new.revision, new.group, names, warnings=warnings
+        )
 
     def refused(self, error: Minute8Error) -> LineOutcome:
         return LineOutcome(self.number, self.job_id, "refused", error=error)

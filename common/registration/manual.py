@@ -41,7 +41,6 @@ from common.runs.run import Run
 from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
-from common.storage.expressions import ABSENT, Attribute
 from common.storage.transactions import Transaction
 from common.storage.wire import Item
 from common.timing.excluded_days import Excluded
@@ -133,7 +132,7 @@ class ManualCommands:
             **own,
         }
         tx = Transaction(self.store.jobs.client)
-        tx.put(self.store.jobs, request, ABSENT | (Attribute("expires_at") <= now))
+        tx.put(self.store.jobs, request, self.store.jobs.absent)
         try:
             self._with_audit("job.run", [execution], now)(tx)
         except ConditionFailed as before:

@@ -42,6 +42,10 @@ class Registry:
         """The same registry; it also takes one-offs whose `at` is past."""
         return replace(self, limits=replace(self.limits, past_at=True))
 
+    def only_deciding(self) -> Registry:
+        """The same registry, which stores nothing: what it returns would be stored."""
+        return replace(self, store=replace(self.store, is_dry=True))
+
     def create(
         self, tenant: str, job_id: str, raw: object, idempotency_key: IdempotencyKey | None = None
     ) -> Job:

@@ -8,7 +8,7 @@ message id. For a `dispatched` run it distinguishes a redelivery, which calls ag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Final
@@ -348,6 +348,19 @@ class Runs:
             if (run.status, run.reason, run.trigger) == (SKIPPED, CANCELLED, SCHEDULE)
         )
         return list(islice(executions, most))
+
+    def newest_scheduled(self, tenant: str, job_id: str) -> Iterator[Run]:
+        """The runs of fire times, the newest first, of the newest MAX_RECORDS_READ records."""
+        items = self._table.query(
+            Query(
+                keys.runs_of_job(tenant, job_id),
+                newest_first=True,
+                limit=MAX_RECORDS_READ,
+                page=_PAGE_RECORDS,
+                attributes=(*REQUIRED, "reason"),
+            )
+        )
+        return (run for run in readable_runs(items) if run.trigger == SCHEDULE)
 
     def take_back(
         self, executions: Sequence[Execution], now: float, commit: Commit = Transaction.commit

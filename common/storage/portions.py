@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from common.storage.expressions import ABSENT, Attribute
+from common.storage.expressions import Attribute
 from common.storage.keys import Key
 from common.storage.table import Table
 from common.storage.wire import Item
@@ -55,7 +55,7 @@ class Portions:
             self.table.put({**self.key(name), "data": packed(text), "expires_at": expires_at})
         names = [*kept, *portions]
         item: Item = {**self.key(""), **head, "token": token, "portions": names, "expires_at": expires_at}
-        if not self.table.put_if(item, Attribute("token") == replaces if replaces else ABSENT):
+        if not self.table.put_if(item, Attribute("token") == replaces if replaces else self.table.absent):
             self._remove(portions)
             return None
         self._remove(dropped)

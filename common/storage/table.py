@@ -20,7 +20,7 @@ from common.storage.conflicts import (
     retry_on_conflict,
     waits_s,
 )
-from common.storage.expressions import ABSENT, unchanged
+from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
 from common.storage.keys import Index, Key
 from common.storage.wire import (
     Expression,
@@ -161,6 +161,15 @@ class Table:
 
         client: Any = MeteredClient(self.client)
         return Table(client, self.name, self._sleep, self._now)
+
+    def with_expired(self) -> Table:
+        """The same table; its reads return also what has expired and is not removed yet."""
+        return Table(self.client, self.name, self._sleep, lambda: 0.0)
+
+    @property
+    def absent(self) -> Condition:
+        """The condition that there is no item, or one that has expired."""
+        return ABSENT | (Attribute(_EXPIRY) <= self._now())
 
     def get(self, key: Key, *, consistent: bool = True) -> Item | None:
         """The item; None if it does not exist."""

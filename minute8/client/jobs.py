@@ -48,6 +48,7 @@ _ADDED = frozenset(
         "schedule_words",
         "function_timeout_s",
         "warnings",
+        "ends",
         "state",
         "note",
         "revision",
@@ -72,7 +73,7 @@ class JobCalls:
         The request has an idempotency key, so it can be repeated after a lost answer and still creates one job.
         """
         body = {**definition, **({"job_id": job_id} if job_id else {})}
-        return Request("POST", "/v1/jobs", body, query=_past(past), key=str(uuid.uuid4()))
+        return Request("POST", "/v1/jobs", body, query=_flags(past=past), key=str(uuid.uuid4()))
 
     @Operation
     def put_job(
@@ -83,12 +84,16 @@ class JobCalls:
         *,
         past: bool = False,
         only_new: bool = False,
+        dry_run: bool = False,
     ) -> Request[Job]:
         """Create or replace a job; the same definition changes nothing.
 
+        With `dry_run` nothing is stored: the answer says what its `ends` and `warnings` would be.
+
         With `revision` only if that is the current one, with `only_new` only if there is none. Raises RevisionMismatch.
         """
-        return Request("PUT", job_path(job_id), definition, revision, query=_past(past), only_new=only_new)
+        query = _flags(past=past, dry_run=dry_run)
+        return Request("PUT", job_path(job_id), definition, revision, query=query, only_new=only_new)
 
     @Operation
     def get_job(self, job_id: str) -> Request[Job]:
@@ -96,10 +101,17 @@ class JobCalls:
 
     @Operation
     def patch_job(
-        self, job_id: str, changes: Json, revision: int | None = None, *, past: bool = False
+        self,
+        job_id: str,
+        changes: Json,
+        revision: int | None = None,
+        *,
+        past: bool = False,
+        dry_run: bool = False,
     ) -> Request[Job]:
-        """Change a part of a job (RFC 7396): None resets a field to its default."""
-        return Request("PATCH", job_path(job_id), changes, revision, query=_past(past))
+        """Change a part of a job (RFC 7396): None resets a field to its default. `dry_run` is as for `put_job`."""
+        query = _flags(past=past, dry_run=dry_run)
+        return Request("PATCH", job_path(job_id), changes, revision, query=query)
 
     @Operation
     def jobs_page(
@@ -290,8 +302,8 @@ class JobCalls:
         return _all("/v1/runs/_all/cancel", filters)
 
 
-def _past(past: bool) -> dict[str, str]:
-    return {"past": "true"} if past else {}
+def _flags(**flags: bool) -> dict[str, str]:
+    return {name: "true" for name, is_set in flags.items() if is_set}
 
 
 def job_path(job_id: str) -> str:

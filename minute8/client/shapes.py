@@ -35,6 +35,15 @@ class Concurrency(TypedDict):
     max_wait_s: NotRequired[int]
 
 
+class EndedFire(TypedDict):
+    """A fire time that an edit ends, though something of it waited."""
+
+    fire_at: str
+    waited_for: Literal["due time", "turn", "retry", "skip"]
+    reason: str
+    detail: str
+
+
 class Job(TypedDict):
     """A job with its definition, its state, and when it fires next."""
 
@@ -71,6 +80,7 @@ class Job(TypedDict):
     next_fire_at: str | None
     next_due_at: str | None
     warnings: NotRequired[list[str]]
+    ends: NotRequired[list[EndedFire]]
 
 
 class LastRun(TypedDict):
@@ -178,6 +188,7 @@ class BulkLine(TypedDict):
     result: Literal["created", "replaced", "unchanged", "refused"]
     revision: NotRequired[int]
     changed: NotRequired[list[str]]
+    warnings: NotRequired[list[str]]
     problem: NotRequired[LineProblem]
 
 

@@ -51,16 +51,14 @@ class GroupRequest:
 
     def remember(self, tx: Transaction, jobs: Table, now: float) -> None:
         """Let `tx` store that the request was done, and fail if it was done before."""
-        tx.put(jobs, *self._first(now))
+        tx.put(jobs, self._item(now), jobs.absent)
 
     def remember_alone(self, jobs: Table, now: float) -> None:
         """Store that a request was done that changes nothing else. Raises Busy."""
-        jobs.put_if(*self._first(now))
+        jobs.put_if(self._item(now), jobs.absent)
 
-    def _first(self, now: float) -> tuple[Item, Condition]:
-        # DynamoDB removes expired items only after some time, up to days.
-        free = ABSENT | (Attribute("expires_at") <= int(now))
-        return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}, free
+    def _item(self, now: float) -> Item:
+        return {**self.item_key, "expires_at": int(now) + KNOWN_FOR_S}
 
     def is_known(self, jobs: Table) -> bool:
         """Whether the request was done before."""

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from common.ids import TENANT_ID_CHARS
 from common.limits import MAX_KEYS
-from common.platform.api_keys import _REVOKED_LISTED_S, TRUSTED_FOR_S
+from common.platform.api_keys import _LISTED_S, TRUSTED_FOR_S
 from common.tenants.rules_cache import TRUSTED_FOR_S as RULES_TRUSTED_FOR_S
 from common.tenants.tenant import Quotas, TenantRules
 from common.timing.instants import DAY_S
@@ -28,5 +28,5 @@ def test_how_fast_and_how_many() -> None:
     assert f"any other request | {RULES_TRUSTED_FOR_S} s |" in TEXT
     assert f"every request with it | {TRUSTED_FOR_S} s, less than a minute" in TEXT
     assert f"there are {MAX_KEYS:,} in a list" in TEXT
-    assert f"stay listed for {_REVOKED_LISTED_S // DAY_S} days" in TEXT
+    assert f"stay listed for {_LISTED_S // DAY_S} days" in TEXT
     assert f"1 to {TENANT_ID_CHARS} of" in TEXT

@@ -170,3 +170,15 @@ def test_an_end_by_force_ends_a_run_that_goes_on(world: World) -> None:
     assert (done.was_open, done.freed) == (True, ["overlap"])
     world.deliver()
     assert world.statuses("alice", "job") == ["failed", "running"]
+
+
+def test_an_endpoint_that_hangs_locks_its_job_for_a_minute_after_its_timeout(world: World) -> None:
+    """Nobody tells what becomes of its work; most servers give up within a minute."""
+    world.target.answer = lambda event: NO_ANSWER
+    target = {"kind": "http", "url": "https://example.com/slow"}
+    definition = job(cron="* * * * *", overlap="skip", timeout_s=3, retry={"max_attempts": 1})
+    world.registry.create("alice", "job", {**definition, "target": target})
+    world.run_until("2026-11-21T03:28:30Z", ticks=True)
+    calls = [called_at - at("2026-11-21T03:13:00Z") for called_at, _ in world.target.calls]
+    assert calls == [120 * n for n in range(8)]
+    assert world.run_items("alice", "job")[0]["work_until"] == at("2026-11-21T03:14:03Z")

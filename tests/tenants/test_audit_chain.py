@@ -238,8 +238,9 @@ def test_an_entry_before_the_oldest_seal_is_found_unless_it_has_expired(history:
     second = Seal.from_item("alice", seals[1])
     assert second
     late = Seal(**{**_fields(second), "since": entry_id_of(forged) + "~", "until": second.until + "~"})
-    history.put(late.to_item())
-    history.put(forged)
+    later = {"expires_at": history.world.clock.now() + HOUR_S}
+    history.put(late.to_item() | later)
+    history.put(forged | later)
     assert (INSERTED, entry_id_of(forged)) in history.names()
 
 

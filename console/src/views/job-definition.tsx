@@ -15,6 +15,7 @@ const NO_DEFINITION: Record<Exclude<keyof Job, keyof Shapes["NewJob"]> | "job_id
   schedule_resolved: true,
   schedule_words: true,
   warnings: true,
+  ends: true,
   state: true,
   note: true,
   revision: true,

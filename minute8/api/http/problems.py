@@ -169,6 +169,8 @@ def line_view(outcome: LineOutcome) -> dict[str, Any]:
         view["revision"] = outcome.revision
     if outcome.changed:
         view["changed"] = list(outcome.changed)
+    if outcome.warnings:
+        view["warnings"] = list(outcome.warnings)
     if outcome.error:
         problem = problem_of(outcome.error, "").body
         problem |= {"line": outcome.number, "detail": _cut(problem["detail"])}

@@ -16,16 +16,17 @@ from zoneinfo import ZoneInfo
 from msgspec import structs, to_builtins
 
 from common.clock import CpuBudget
-from common.errors import Conflict, InvalidInput, NotFound
+from common.errors import InvalidInput
 from common.history.expected import AsOf
 from common.history.health import Health
 from common.ids import check_id
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.delivery import DELIVERIES
 from common.jobs.idempotency import IdempotencyKey
-from common.jobs.job import ACTIVE, CORRUPT, NO_PAYLOAD, PAUSED, Job, exists
+from common.jobs.job import ACTIVE, CORRUPT, DELETED, NO_PAYLOAD, PAUSED, Job, exists
 from common.limits import JOB_ID_CHARS, MAX_JOBS_READ, MAX_PAGE, MAX_PAGE_BYTES
 from common.planning.execution import Execution
+from common.registration.ended_fires import ended_fires
 from common.registration.job_warnings import job_warnings
 from common.registration.registry import Registry
 from common.runs.run import Run
@@ -54,6 +55,11 @@ _COUNT = Query(
 PAST = Query(
     "past",
     "Accept an `at` that is past, which never fires.",
+    {"type": "boolean", "default": False},
+)
+_DRY_RUN = Query(
+    "dry_run",
+    "Store nothing: the answer is the job as it would be, with `warnings` and `ends`. Quotas are not checked.",
     {"type": "boolean", "default": False},
 )
 _HEALTH = Query(
@@ -121,7 +127,7 @@ def create_job(services: Services, request: Request) -> Response:
     response="Job",
     other_status=HTTPStatus.CREATED,
     body="NewJob",
-    query=(PAST,),
+    query=(PAST, _DRY_RUN),
     if_match=True,
     if_none_match=True,
 )
@@ -130,7 +136,8 @@ def put_job(services: Services, request: Request) -> Response:
 
     The whole definition is replaced; what the body leaves out gets its default. An existing job keeps its state,
     and nothing is stored if nothing changes. With `If-Match` the job is written only if that is its current
-    revision, and with `If-None-Match: *` only if it does not exist yet, else `revision-mismatch`.
+    revision, and with `If-None-Match: *` only if it does not exist yet, else `revision-mismatch`. `ends` names what
+    waited and does not run by the new times; a change of the times reads the newest records for it.
 
     One transaction writes the job, its due entry and the audit. Ten executions that it enqueues count as a further
     request.
@@ -140,10 +147,12 @@ def put_job(services: Services, request: Request) -> Response:
     requested_id = definition.pop("job_id", None)
     if requested_id not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=requested_id, accepted=job_id)
-    existed = _exists(services, request.tenant, job_id)
+    old = services.store.load_all(request.tenant, [job_id]).get(job_id)
     expected = request.expected_revision()
-    job = registry_for(services, request).put(request.tenant, job_id, definition, expected)
-    return _job_reply(services, job, request.now, HTTPStatus.OK if existed else HTTPStatus.CREATED)
+    registry = registry_for(services, request)
+    job = registry.put(request.tenant, job_id, definition, expected)
+    is_new = (old is None or old.state == DELETED) and not registry.store.is_dry
+    return _job_reply(services, job, request.now, HTTPStatus.CREATED if is_new else HTTPStatus.OK, old)
 
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}", "read", response="Job", revision=True)
@@ -173,7 +182,7 @@ def delete_job(services: Services, request: Request) -> Response:
     response="Job",
     body="JobPatch",
     body_type="application/merge-patch+json",
-    query=(PAST,),
+    query=(PAST, _DRY_RUN),
     if_match=True,
 )
 def patch_job(services: Services, request: Request) -> Response:
@@ -181,12 +190,12 @@ def patch_job(services: Services, request: Request) -> Response:
 
     The body is a JSON merge patch: fields that it leaves out stay, null resets a field to its default, and objects
     are merged. The result is validated as a whole job. An unchanged job keeps its revision. One read and one
-    transaction; ten executions that it enqueues count as a further request.
+    transaction; ten executions that it enqueues count as a further request. `ends` is as for PUT.
     """
-    changes = request.object()
-    registry = registry_for(services, request)
-    job = registry.patch(request.tenant, existing_id(request), changes, request.if_match())
-    return _job_reply(services, job, request.now)
+    changes, job_id = request.object(), existing_id(request)
+    old = services.store.load_all(request.tenant, [job_id]).get(job_id)
+    job = registry_for(services, request).patch(request.tenant, job_id, changes, request.if_match())
+    return _job_reply(services, job, request.now, old=old)
 
 
 @ROUTES.add("GET", "/v1/jobs", "read", response="JobPage", query=(LIMIT, CURSOR, *FILTERS, *SEARCH, _HEALTH))
@@ -347,8 +356,9 @@ def next_fires(services: Services, request: Request) -> Response:
 
 
 def registry_for(services: Services, request: Request) -> Registry:
-    """The registry; with `past=true` it takes one-offs whose `at` is past."""
-    return services.registry.accepting_past() if request.flag("past") else services.registry
+    """The registry; with `past=true` it takes one-offs whose `at` is past, with `dry_run=true` it stores nothing."""
+    registry = services.registry.accepting_past() if request.flag("past") else services.registry
+    return registry.only_deciding() if request.flag("dry_run") else registry
 
 
 def _calendars(services: Services) -> RememberedCalendars:
@@ -368,23 +378,19 @@ def existing_id(request: Request) -> str:
     return request.path_id("job_id", "job", JOB_ID_CHARS)
 
 
-def _exists(services: Services, tenant: str, job_id: str) -> bool:
-    try:
-        services.store.get(tenant, job_id)
-    except NotFound:
-        return False
-    except Conflict:  # a damaged item is replaced
-        return True
-    return True
-
-
-def _job_reply(services: Services, job: Job, now: float, status: HTTPStatus = HTTPStatus.OK) -> Response:
+def _job_reply(
+    services: Services, job: Job, now: float, status: HTTPStatus = HTTPStatus.OK, old: Job | None = None
+) -> Response:
+    """The job with warnings, and with what of the `old` one its edit ends."""
     headers = {"ETag": f'"{job.revision}"'}
     if status == HTTPStatus.CREATED:
         headers["Location"] = f"/v1/jobs/{job.job_id}"
-    (job,) = services.store.texts.with_payloads([job])
+    ends = ended_fires(services.store.jobs, services.runs, old, job, now)
+    if job.payload.text is None:  # a dry run has it in memory
+        (job,) = services.store.texts.with_payloads([job])
     view, warnings = job_view(job, now, _excluded(_calendars(services), job)), list(job_warnings(job))
-    return Response(view | ({"warnings": warnings} if warnings else {}), status, headers)
+    added = {"warnings": warnings, "ends": to_builtins(ends)}
+    return Response(view | {name: value for name, value in added.items() if value}, status, headers)
 
 
 def _new_id() -> str:

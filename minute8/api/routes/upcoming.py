@@ -20,6 +20,7 @@ from common.jobs.job import ACTIVE
 from common.planning.execution import job_key
 from common.planning.platform_density import DensityPosition, PlatformDensity, check_position, count_step
 from common.positions import JobId
+from common.registration.job_warnings import catch_up_warnings
 from common.storage import keys, table
 from common.timing.density import MINUTE_S, crowded
 from common.timing.durations import parse_instant
@@ -433,7 +434,7 @@ def preview_schedule(services: Services, request: Request, body: PreviewRequest)
     return Response(
         {
             "sentence": ahead.sentence,
-            "warnings": list(ahead.warnings),
+            "warnings": [*ahead.warnings, *catch_up_warnings(body.catch_up, body.start_deadline_s)],
             "schedule_resolved": schedule_view(schedule),
             "timezone": ahead.timezone,
             "fires": [

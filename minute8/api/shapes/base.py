@@ -156,6 +156,7 @@ class BulkLine(ResponseBody):
     ]
     revision: Revision | None = None
     changed: Annotated[list[str] | None, Meta(description="The fields that a replaced job changes.")] = None
+    warnings: Annotated[list[str] | None, Meta(description="What its owner should know of the job.")] = None
     problem: LineProblem | None = None
 
 

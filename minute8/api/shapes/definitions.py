@@ -9,6 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 
+from common.jobs.fates import EndedFire
+from common.jobs.spec import CatchUp
 from common.limits import NOTE_CHARS
 from common.registration.definition import JobDefinition
 from common.registration.schedule_definition import ScheduleDefinition
@@ -101,12 +103,17 @@ class _Added(Struct, kw_only=True):
 _Warnings = Annotated[
     list[str] | None, Meta(description="Of one job: what its owner should know, each in a sentence.")
 ]
+_Ends = Annotated[
+    list[EndedFire] | None,
+    Meta(description="Of an edit: the first fire times that waited and do not run by the new times."),
+]
 # An answer holds every field, also what the client left out.
 Job: type[Struct] = defstruct(
     "Job",
     [
         *((field.name, field.type) for field in (*structs.fields(JobDefinition), *structs.fields(_Added))),
         ("warnings", _Warnings, None),
+        ("ends", _Ends, None),
     ],
     module=__name__,
     namespace={"__doc__": "A job with its definition, its state, and when it fires next."},
@@ -141,6 +148,10 @@ class PreviewRequest(RequestBody, kw_only=True):
     until_at: Annotated[RequestedInstant | None, Meta(description="End before this.")] = None
     job_id: Annotated[JobId, Meta(description="Resolves `H` as this job of yours would.")] = "job"
     week: Annotated[bool, Meta(description="Return `week` as well.")] = False
+    catch_up: Annotated[CatchUp, Meta(description="The job's; only for `warnings`.")] = "none"
+    start_deadline_s: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="The job's; only for `warnings`.")
+    ] = None
 
 
 class NewSubscription(SubscriptionDefinition, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
@@ -24,6 +24,7 @@ from minute8.cli.fire_changes import (
     DatesOf,
     consequences,
     dates_by_name,
+    ended_lines,
     resolved_schedule,
     show_fires,
 )
@@ -32,6 +33,7 @@ from minute8.cli.options import ExitCode, with_options
 from minute8.cli.output import confirm, console, field_text, print_json, problem_lines, say, schedule_words
 from minute8.cli.session import session
 from minute8.client import Client, Minute8Problem
+from minute8.client.shapes import EndedFire
 
 Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
 SIGNS: Final[Mapping[Action, str]] = {
@@ -48,7 +50,7 @@ SIGNS: Final[Mapping[Action, str]] = {
 class Step:
     """What happens to one job. `fields` are the changed fields with their old and new values, `words` a new schedule.
 
-    An entry of a file that is no job has no id.
+    `ends` is what waits and does not run by the new times. An entry of a file that is no job has no id.
     """
 
     action: Action
@@ -58,6 +60,8 @@ class Step:
     fields: tuple[tuple[str, Any, Any], ...] = ()
     changes: Consequences = field(default_factory=Consequences)
     words: str = ""
+    ends: Sequence[EndedFire] = ()
+    warnings: Sequence[str] = ()
 
 
 def with_defaults(name: str, value: Any) -> Any:
@@ -170,7 +174,7 @@ def apply(
 
 def planned(client: Client, written: Sequence[WrittenJob], now: int, options: ApplyOptions) -> list[Step]:
     """The steps that make the stored jobs what is written."""
-    plan = _Plan(client, client.tenant()["tenant_id"], now, dates_by_name(client))
+    plan = _Plan(client, client.tenant()["tenant_id"], now, dates_by_name(client), options.past)
     stored = {job["job_id"]: job for job in client.export_jobs()}
     results = client.bulk_put((job.line for job in written), dry_run=True, past=options.past)
     steps: list[Step] = []
@@ -180,7 +184,8 @@ def planned(client: Client, written: Sequence[WrittenJob], now: int, options: Ap
             why = "; ".join(problem_lines(Minute8Problem(problem["status"], dict(problem))))
             steps.append(Step("refused", job.job_id, job.where, why))
         elif result["result"] != "unchanged" or _other_state(job, stored[job.job_id]):
-            steps.append(plan.step(job, stored.get(job.job_id), result.get("changed", [])))
+            step = plan.step(job, stored.get(job.job_id), result.get("changed", []))
+            steps.append(replace(step, warnings=result.get("warnings", ())))
     named = {job.job_id for job in written}
     pruned = [job_id for job_id in stored if job_id not in named and options.prunes(job_id)]
     return steps + list(map(plan.deletion, pruned))
@@ -198,6 +203,7 @@ class _Plan:
     tenant: str
     now: int
     dates_of: DatesOf
+    past: bool
 
     def step(self, job: WrittenJob, stored: Mapping[str, Any] | None, changed: Sequence[str]) -> Step:
         """What happens to a written job, whose fields in `changed` are not those of the stored one."""
@@ -220,8 +226,11 @@ class _Plan:
         if becomes != was:
             fields = (*fields, ("state", was, becomes))
         action: Any = "change" if changed else "pause" if becomes == "paused" else "resume"
-        words = _words(job, after) if "schedule" in changed else ""
-        return Step(action, job.job_id, job.where, "", fields, changes, words)
+        if "schedule" not in changed:
+            return Step(action, job.job_id, job.where, "", fields, changes)
+        would_be = self.client.put_job(job.job_id, job.definition, past=self.past, dry_run=True)
+        ends = would_be.get("ends", ())
+        return Step(action, job.job_id, job.where, "", fields, changes, _words(job, after), ends)
 
     def deletion(self, job_id: str) -> Step:
         """What the deletion of a job means."""
@@ -277,6 +286,8 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
         if step.words:
             out.print(f"    {step.words}", soft_wrap=True)
         show_fires(out, step.changes)
+        for line in (*ended_lines(step.ends), *step.warnings):
+            out.print(f"    ! {line}", soft_wrap=True)
     actions = [step.action for step in steps]
     counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
     out.print(counts.replace("to refused", "refused") or "no changes")
@@ -295,6 +306,8 @@ def _view(step: Step) -> dict[str, Any]:
         "words": step.words,
         "fields": [{"field": name, "before": old, "after": new} for name, old, new in step.fields],
         **step.changes.view(),
+        "ends": list(step.ends),
+        "warnings": list(step.warnings),
     }
 
 

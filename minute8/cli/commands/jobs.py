@@ -13,7 +13,6 @@ import typer
 from rich.text import Text
 
 from common.timing.instants import relative, when
-from common.timing.windows import MISSED_AFTER_S
 from minute8.cli import output
 from minute8.cli.commands.many import change_each
 from minute8.cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
@@ -402,18 +401,8 @@ def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
         local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
         text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
         out.print(text, soft_wrap=True)
-    for warning in (*ahead.warnings, *_surprises(job)):
+    for warning in ahead.warnings:
         out.print(f"! {warning}", soft_wrap=True)
-
-
-def _surprises(job: Job) -> Iterator[str]:
-    """What may surprise about a job whose function may run longer than its call waits, or that cannot catch up."""
-    deadline_s = job.get("start_deadline_s")
-    if job["catch_up"] != "none" and deadline_s is not None and deadline_s <= MISSED_AFTER_S:
-        yield f"catch_up runs what was missed by over {MISSED_AFTER_S} s, and start_deadline_s of {deadline_s} skips it"
-    function_s, timeout_s = job.get("function_timeout_s") or 0, job.get("timeout_s") or 0
-    if function_s > timeout_s:
-        yield f"your function may run {function_s} s, timeout_s is {timeout_s}: after a timeout others wait for it"
 
 
 def _local(fire: Fire, zone: str) -> str:
@@ -427,8 +416,10 @@ def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool = False) 
     coming = f", next {when(job['next_due_at'], session(ctx).clock.now())}" if job["next_due_at"] else ""
     line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
     console().print(line, soft_wrap=True)
-    for warning in job.get("warnings") or ():
-        console().print(f"! {warning}", soft_wrap=True)
+    from minute8.cli.fire_changes import ended_lines  # only here: slow to load
+
+    for line in (*job.get("warnings", ()), *ended_lines(job.get("ends", ()))):
+        console().print(f"! {line}", soft_wrap=True)
 
 
 _MARKS = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -24,6 +24,7 @@ from common.errors import InvalidInput
 from common.preview.preview import MAX_COUNT, Preview, check_count, read_schedule
 from common.preview.preview import preview as look_ahead
 from common.registration.calendar_sources import resolved
+from common.registration.job_warnings import catch_up_warnings
 from common.timing.durations import duration_text, parse_instant
 from common.timing.excluded_days import Dates, ExcludedDays, OutsideDays
 from common.timing.fires import next_fires
@@ -80,6 +81,9 @@ class ScheduleOptions:
         str | None,
         typer.Option(help="On an excluded date: skip, or move to the next or previous other date."),
     ] = None
+
+    catch_up: Annotated[str, typer.Option(help="The job's: none, latest or all; only for warnings.")] = "none"
+    start_deadline_s: Annotated[int | None, typer.Option(help="The job's; only for warnings.")] = None
 
     def raw(self) -> dict[str, Any]:
         """The schedule as a client writes it. Raises typer.BadParameter."""
@@ -155,6 +159,8 @@ def preview(
         ahead = look_ahead(
             raw, now=after, count=span.count, until=before, job_key=span.job, excluded=days or None
         )
+        late = catch_up_warnings(written.catch_up, written.start_deadline_s)
+        ahead = replace(ahead, warnings=(*ahead.warnings, *late))
         schedule, zone = read_schedule(raw, job_key=span.job, now=after)
     except InvalidInput as error:
         say(str(error))
