@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 _BATCH_GET = 100
 # Pauses between requests for items that DynamoDB left out. botocore retries failed requests itself.
 _PAUSES_S = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-
-
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 _WRITES_A_REQUEST = 25
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchExecuteStatement.html
@@ -50,8 +48,7 @@ INSERTS_A_REQUEST = 25
 MAX_WRITE_TRIES = 6
 # The attribute that each `swap` of an item writes anew.
 ETAG: Final = "etag"
-# The time to live. DynamoDB removes an expired item up to days later; it leaves what is five years past.
-# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/time-to-live-ttl-before-you-start.html
+# The time to live. DynamoDB removes an expired item up to days later, but never one that is five years past.
 _EXPIRY: Final = "expires_at"
 _TOO_LONG_AGO_S: Final = 5 * 365 * 86_400
 
@@ -450,10 +447,7 @@ class Table:
 
 
 def _projection(attributes: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The expression and the names of these attributes and the expiry.
-
-    moto knows no placeholder in front of an index, so a list's name must be no reserved word.
-    """
+    """The expression and the names. moto knows no placeholder before an index, so no list is a reserved word."""
     paths = [path if "[" in path else f"#{path}" for path in dict.fromkeys((*attributes, _EXPIRY))]
     return ", ".join(paths), {path: path[1:] for path in paths if path[0] == "#"}
 
