@@ -1,4 +1,4 @@
-"""What is coming on the whole platform, by minute and by tenant, from the due index.
+"""What is coming on the whole platform, by minute or second and by tenant, from the due index.
 
 A step reads a bounded part of the index and returns where the next one continues. The dates of calendars are not read:
 an execution that a calendar excludes is counted.
@@ -21,7 +21,7 @@ from common.positions import KeyTextOrEmpty
 from common.storage import keys
 from common.storage.unreadable import Unreadable
 from common.storage.wire import DAMAGE
-from common.timing.density import by_minute, due_times
+from common.timing.density import MINUTE_S, by_minute, due_times
 from common.timing.groups import group_can_fire
 from common.timing.schedule import Schedule
 from common.timing.windows import window_start
@@ -36,34 +36,40 @@ PARTITIONS: Final = 2 * keys.SPREAD
 
 @dataclass(slots=True)
 class PlatformDensity:
-    """The executions with fire times in [start, end): by the minute in which they are due, and by tenant.
+    """The executions with fire times in [start, end): by when they are due, and by tenant.
 
-    `jobs`: those that were looked at; `unreadable`: entries that cannot be planned, which ticks report.
+    `counts`: by minute, or by second if the range is no longer than a minute. `jobs`: those that were looked at;
+    `unreadable`: entries that cannot be planned, which ticks report.
     """
 
     start: int
     end: int
-    minutes: Counter[int] = field(default_factory=Counter)
+    counts: Counter[int] = field(default_factory=Counter)
     tenants: Counter[str] = field(default_factory=Counter)
     jobs: int = 0
     unreadable: int = 0
     # Equal schedules without jitter and spread have equal fire times.
     _known: dict[tuple[Schedule, int], Counter[int]] = field(default_factory=dict)
 
+    @property
+    def is_by_second(self) -> bool:
+        return self.end - self.start <= MINUTE_S
+
     def of_entry(self, entry: DueEntry) -> Counter[int]:
-        """The executions of an entry by minute. They are not added."""
+        """The executions of an entry by when they are due. They are not added."""
+        by = Counter[int] if self.is_by_second else by_minute
         begin, schedule = max(self.start, entry.effective_at), entry.schedule
         if schedule.jitter_s or schedule.spread_s:
-            return by_minute(due_times(schedule, job_key(entry.tenant, entry.job_id), begin, self.end))
+            return by(due_times(schedule, job_key(entry.tenant, entry.job_id), begin, self.end))
         known = self._known.get((schedule, begin))
         if known is None:
-            known = self._known[schedule, begin] = by_minute(due_times(schedule, "", begin, self.end))
+            known = self._known[schedule, begin] = by(due_times(schedule, "", begin, self.end))
         return known
 
-    def add(self, tenant: str, minutes: Counter[int]) -> None:
+    def add(self, tenant: str, counts: Counter[int]) -> None:
         """Add what `of_entry` returned for an entry of the tenant."""
-        self.minutes.update(minutes)
-        self.tenants[tenant] += minutes.total()
+        self.counts.update(counts)
+        self.tenants[tenant] += counts.total()
         self.jobs += 1
 
 
@@ -143,13 +149,13 @@ def _count(index: DueIndex, shard: Shard, after: str, density: PlatformDensity, 
     for entry in index.entries(shard, after, consistent=False):
         if room.entries <= 0:
             return after
-        minutes = None if isinstance(entry, Unreadable) else _readable(entry, density)
-        if not room.take(minutes.total() if minutes else 0):
+        counts = None if isinstance(entry, Unreadable) else _readable(entry, density)
+        if not room.take(counts.total() if counts else 0):
             return after
-        if minutes is None or isinstance(entry, Unreadable):
+        if counts is None or isinstance(entry, Unreadable):
             density.unreadable += 1
         else:
-            density.add(entry.tenant, minutes)
+            density.add(entry.tenant, counts)
         after = entry_position(entry)
     return None
 
@@ -162,7 +168,7 @@ def _may_fire(shard: Shard, density: PlatformDensity) -> bool:
 
 
 def _readable(entry: DueEntry, density: PlatformDensity) -> Counter[int] | None:
-    """Its executions by minute; None if its schedule cannot be read, which ticks report."""
+    """Its executions by when they are due; None if its schedule cannot be read, which ticks report."""
     try:
         return density.of_entry(entry)
     except DAMAGE:

@@ -114,6 +114,9 @@ describe("a run's way", () => {
       name: "waits to retry",
       until: at("2026-01-01T00:00:40Z"),
     });
+    expect(stepsOf({ ...run, status: "queued", attempts: [] }, present)).toMatchObject([
+      { name: "waits for its turn", until: present, tone: "wait" },
+    ]);
   });
 });
 

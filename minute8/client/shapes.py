@@ -1313,6 +1313,7 @@ class PlatformDensity(TypedDict):
     minutes: list[MinuteCount]
     next_cursor: str | None
     unreadable: int
+    seconds: list[SecondCount] | None
     crowded: list[MinuteCount]
     tenants: list[TenantShare]
 

@@ -167,6 +167,11 @@ def check_coming(office: Office, jobs: int, now: int) -> None:
     for line in pages(office.operator, "/v1/operator-density?", "minutes"):
         of_platform[at(line["minute_at"])] += line["executions"]
     assert of_platform == minutes
+    span = f"from_at={rfc3339(minute)}&until_at={rfc3339(minute + 60)}"
+    seconds: Counter[int] = Counter()
+    for line in pages(office.operator, f"/v1/operator-density?{span}", "seconds"):
+        seconds[at(line["at"])] += line["executions"]
+    assert seconds == {minute: minutes[minute]}
 
 
 def test_a_look_at_many_new_runs_leaves_less_for_the_next(office: Office) -> None:

@@ -50,6 +50,27 @@ def test_runs_show_prints_attempts_and_log(desk: Desk) -> None:
     assert desk("runs", "show", "nothing", "--last").code == 3
 
 
+def test_a_run_that_waits_for_its_turn_says_so_and_is_not_late(desk: Desk) -> None:
+    waiting = {
+        "completion": "callback",
+        "callback_timeout_s": 300,
+        "retry": {"max_attempts": 1},
+        "concurrency": {"key": "crm", "limit": 1},
+    }
+    desk.office.alice("PUT", "/v1/jobs/first", job(at="2026-11-21T03:13:00Z", **waiting))
+    desk.office.alice("PUT", "/v1/jobs/second", job(at="2026-11-21T03:13:10Z", **waiting))
+    desk.office.world.run_until("2026-11-21T03:15:10Z")
+    rows = [row.strip().split("  ") for row in desk("runs", "show", "second", "--last").out.splitlines()]
+    words = {row[0].strip(): row[-1].strip() for row in rows}
+    assert words["waits for its turn"] == "since 2 min"
+    desk.office.world.run_until("2026-11-21T03:19:10Z")
+    rows = [row.strip().split("  ") for row in desk("runs", "show", "second", "--last").out.splitlines()]
+    words = {row[0].strip(): row[-1].strip() for row in rows}
+    assert words["waited for its turn"].startswith("4 min")
+    assert "late by" not in words or not words["late by"].endswith("min")
+    assert "waits for its turn" not in words
+
+
 def test_runs_by_outcome_and_time_and_the_failures_of_all_jobs(desk: Desk) -> None:
     answers = iter(
         [Outcome(ok=True), Outcome(ok=False, permanent=True, error_type="KeyError", error="no customer 7")]

@@ -35,3 +35,7 @@ def test_upcoming_lists_the_next_executions(desk: Desk) -> None:
     assert refused.code == 5 and "operator key" in refused.err
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
     assert "tenant alice: 16" in desk("density", "--platform", "--within", "1d").out
+    of_minute = desk("density", "--platform", "--minute", "2026-11-21T05:00Z").out.splitlines()
+    header, second = next((row, of_minute[n + 1]) for n, row in enumerate(of_minute) if "SECOND" in row)
+    assert header.split() == ["SECOND", "DUE"]
+    assert (second.split()[0], second.split()[-1]) == ("2026-11-21T05:00:00Z", "3")

@@ -302,7 +302,7 @@ def test_one_record_of_missed_times_counts_as_many(telling: Telling) -> None:
     assert noted and (noted.reason, noted.since_at) == ("missed", NOW - 120)
 
 
-# Worlds in which something stops happening: any setting, item, permission, calendar, address or lock.
+# Worlds in which something stops happening: any setting, item, permission, calendar, quota, address, lock or wait.
 Stop = Callable[[Telling, random.Random], str]
 
 
@@ -357,9 +357,37 @@ def _secret(telling: Telling, rng: random.Random) -> str:
     return "SecretMissing"
 
 
+def _wait(telling: Telling, rng: random.Random) -> str:
+    """Another job has the only place of a key that both share."""
+    when_full = rng.choice(["wait", "skip"])
+    key = {"key": "crm", "limit": 1, "max_wait_s": rng.randint(3_600, 9_000), "when_full": when_full}
+    long = {"completion": "callback", "callback_timeout_s": rng.randint(3_000, 9_000), "concurrency": key}
+    soon = rfc3339(int(telling.world.clock.now()) + 5)
+    telling.world.registry.put("alice", "holder", job(at=soon, **long))
+    telling.minutes(1)
+    telling.put(concurrency=key)
+    return {"wait": "waits", "skip": "concurrency"}[when_full]
+
+
+def _address(telling: Telling, rng: random.Random) -> str:
+    """An address fails for three days; the other one hears of it, whatever its job is."""
+    telling.stage.subscribe(name="chat", job_id="another")
+    telling.stage.addresses.answer = lambda subscription: Outcome(ok=subscription.name != "on-call")
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(3)
+    stored = telling.stage.store.stored.get("alice", "on-call")
+    state: SubscriptionState = stored.state
+    state.failing_since = telling.world.clock.now() - rng.uniform(3.01, 9) * DAY_S
+    assert telling.stage.store.stored.save(stored)
+    return "address_off"
+
+
 STOPS: Mapping[str, Stop] = {
     stop.__name__.removeprefix("_"): stop
-    for stop in (_permission, _hold, _lock, _failures, _bound, _calendar, _item, _secret)
+    for stop in (
+        *(_permission, _hold, _lock, _failures, _bound, _calendar, _item, _secret),
+        *(_wait, _address),
+    )
 }
 
 
@@ -370,10 +398,28 @@ def check_told(name: str, seed: int) -> None:
         telling.minutes(rng.randint(1, 12))
         reason = STOPS[name](telling, rng)
         telling.minutes(15)
+        subject = "on-call" if reason == "address_off" else "report"
         told_bodies = [str(body) for *_, body in telling.stage.addresses.sent]
-        assert any(reason in body and "'report'" in body for body in told_bodies), (reason, telling.texts)
+        assert any(reason in body and f"'{subject}'" in body for body in told_bodies), (reason, telling.texts)
         if reason != "SecretMissing":  # a failure, which the overview names as failing
-            assert telling.overview.get("report") == reason
+            assert telling.overview.get(subject) == reason
+            of_platform, is_all = notes.stopped_tenants(telling.world.tables.jobs)
+            stopped = {(note.subject, note.reason) for note in of_platform["alice"].notes}
+            assert is_all and (subject, reason) in stopped
+
+
+def test_a_quota_that_is_used_up_stops_no_job_that_is_registered(telling: Telling) -> None:
+    """It refuses registrations, and the answer says so: nothing has to be told."""
+    telling.put()
+    telling.minutes(3)
+    quotas = structs.replace(
+        telling.rules.of_all.quotas, jobs=0, executions_per_day=0, shortest_interval_s=3_600
+    )
+    telling.only(quotas=quotas)
+    telling.minutes(20)
+    assert (telling.texts, telling.overview) == ([], {})
+    runs = telling.world.runs.of_job("alice", "report", limit=100)
+    assert sum(run.status == "succeeded" for run in runs) >= 22
 
 
 @pytest.mark.parametrize("name", STOPS)

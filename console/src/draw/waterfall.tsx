@@ -44,7 +44,7 @@ export function stepsOf(run: Run, present: number): Step[] {
     steps.push({ name: "waits to retry", from: at, until: Date.parse(run.next_attempt_at), tone: "wait", result: "" });
   } else if (run.status === "queued") {
     steps.push({
-      name: "waits in the queue",
+      name: "waits for its turn",
       from: Math.min(at, present),
       until: Math.max(at, present),
       tone: "wait",

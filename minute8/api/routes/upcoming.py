@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -210,9 +209,9 @@ def density_of_minute(services: Services, request: Request) -> Response:
     query=(CURSOR, *_between("an hour")),
 )
 def density_of_platform(services: Services, request: Request) -> Response:
-    """How many executions of all tenants are due in each minute.
+    """How many executions of all tenants are due in each minute; of a minute or less, in each second.
 
-    Counts by minute for an hour by default, from the entries that ticks read. Dates that calendars exclude are
+    Counts of an hour by default, from the entries that ticks read. Dates that calendars exclude are
     counted. The counts of pages add up.
     """
     start, end = _span(request, _HOUR_S)
@@ -222,19 +221,23 @@ def density_of_platform(services: Services, request: Request) -> Response:
     density = PlatformDensity(max(start, math.ceil(request.now)), end)
     following = count_step(services.store.index, density, position or DensityPosition())
     next_cursor = write_cursor(keys.OPERATORS, list_name, following)
-    return Response(_platform_view(replace(density, start=start), next_cursor))
+    return Response({"from_at": rfc3339(start), **_platform_view(density, next_cursor)})
 
 
 def _platform_view(density: PlatformDensity, next_cursor: str | None) -> dict[str, Any]:
+    minutes: Counter[int] = Counter()
+    for at, count in density.counts.items():
+        minutes[at - at % MINUTE_S] += count
+    seconds = sorted(density.counts.items()) if density.is_by_second else None
     return {
-        "from_at": rfc3339(density.start),
         "until_at": rfc3339(density.end),
         "jobs_counted": density.jobs,
         "unreadable": density.unreadable,
-        **_density_view(density.minutes),
+        **_density_view(minutes),
+        "seconds": seconds and [{"at": rfc3339(at), "executions": count} for at, count in seconds],
         "crowded": [
             {"minute_at": rfc3339(minute), "executions": count}
-            for minute, count in crowded(density.minutes, density.end - density.start)
+            for minute, count in crowded(minutes, density.end - density.start)
         ],
         "tenants": [
             {"tenant_id": tenant, "executions": count}

@@ -140,6 +140,9 @@ class PlatformDensity(Density):
 
     next_cursor: Annotated[str | None, Meta(description="More jobs follow; counts of pages add up.")]
     unreadable: Annotated[int, Meta(description="Entries that cannot be planned; ticks report them.")]
+    seconds: Annotated[
+        list[SecondCount] | None, Meta(description="Of this page; null if the range is longer than a minute.")
+    ]
     crowded: Annotated[list[MinuteCount], Meta(description="Of this page, the fullest first.")]
     tenants: Annotated[list[TenantShare], Meta(description="The tenants with most executions of this page.")]
 

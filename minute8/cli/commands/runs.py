@@ -15,6 +15,7 @@ from rich.text import Text
 from common.errors import InvalidInput, NotFound
 from common.history.summary import Summary
 from common.projection.totals import RunTotals
+from common.timing.durations import parse_instant
 from common.timing.instants import relative, rfc3339, when
 from minute8.cli import output
 from minute8.cli.options import (
@@ -127,6 +128,7 @@ def show(
         ("due", when(run["due_at"], now)),
         ("started", when(run.get("started_at"), now)),
         ("waited for its turn", seconds(run.get("waited_s"))),
+        ("waits for its turn", _turn_words(run, now)),
         ("late by", seconds(run.get("lateness_s"))),
         ("took", seconds(run.get("duration_s"))),
         ("next attempt", when(run.get("next_attempt_at"), now)),
@@ -163,6 +165,12 @@ def watch(
             took = f"took {seconds(run.get('duration_s'))}" if "duration_s" in run else ""
             line = Text.assemble(run["fire_at"], "  ", state(run["status"]))
             out.print(line, late, took, why(run), soft_wrap=True)
+
+
+def _turn_words(run: Run, now: float) -> str:
+    """How long a run has waited that has not begun: for others to end, or for a place."""
+    waits_s = now - parse_instant(run["due_at"], "due_at")
+    return f"since {seconds(waits_s)}" if run["status"] == "queued" and waits_s > 0 else "-"
 
 
 def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ import typer
 
 from common.errors import InvalidInput
 from common.history.density import MAX_AHEAD_DAYS
-from common.timing.density import crowded
+from common.timing.density import MINUTE_S, crowded
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import DAY_S, relative, rfc3339
 from minute8.cli import output
@@ -71,10 +71,14 @@ def density(
 ) -> None:
     """Show how many executions are due by hour, which minutes are crowded, and what would spread them."""
     now = session(ctx).clock.now()
-    if minute:
-        _minute(ctx, _until(minute, now, "--minute"), now, as_json=as_json)
+    minute_at = _until(minute, now, "--minute") if minute else ""
+    if minute and not platform:
+        _minute(ctx, minute_at, now, as_json=as_json)
         return
     span = {"from_at": rfc3339(int(now)), "until_at": _until(within, now)}
+    if minute:
+        start = parse_instant(minute_at, "--minute") // MINUTE_S * MINUTE_S
+        span = {"from_at": rfc3339(start), "until_at": rfc3339(start + MINUTE_S)}
     figures = _of_platform(ctx, span, max_pages) if platform else _of_tenant(ctx, span)
     if as_json:
         print_json(figures)
@@ -103,6 +107,7 @@ def _of_platform(ctx: typer.Context, span: Mapping[str, str], max_pages: int) ->
         "executions": minutes.total(),
         "complete": is_complete,
         "minutes": dict(sorted(minutes.items())),
+        "seconds": dict(sorted(_merged(pages, "seconds", "at").items())),
         "crowded": [{"minute_at": rfc3339(at), "executions": count} for at, count in full],
         "tenants": dict(_merged(pages, "tenants", "tenant_id").most_common(10)),
     }
@@ -190,7 +195,7 @@ def _until(within: str, now: float, option: str = "--within") -> str:
 def _merged(pages: Iterable[Mapping[str, Any]], field: str, key: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for page in pages:
-        for entry in page[field]:
+        for entry in page[field] or ():
             counts[entry[key]] += entry["executions"]
     return counts
 
@@ -206,6 +211,9 @@ def _print_density(figures: Mapping[str, Any], now: float) -> None:
     bars = [(hour, count, "#" * max(1, count * 40 // fullest)) for hour, count in hours.items()]
     if bars:
         out.print(output.table(("HOUR", "DUE", ""), bars))
+    if seconds := figures.get("seconds"):
+        rows_of_seconds = [(at, relative(at, now), count) for at, count in seconds.items()]
+        out.print(output.table(("SECOND", "", "DUE"), rows_of_seconds))
     if figures["crowded"]:
         rows = [
             (
