@@ -146,7 +146,11 @@ def _by_units(seconds: Sequence[int], minutes: Sequence[int], hours: Sequence[in
     units = [("second", seconds), ("minute", minutes), ("hour", hours)]
     (unit, values), *coarser = units[1:] if seconds == (0,) else units
     cycle = _cycle(values, _SIZES[unit])
-    words = f"every {_counted(cycle, unit)}" if cycle else f"at {_units(unit, values)}"
+    words = (
+        f"every {_counted(cycle, unit)}"
+        if cycle
+        else _every_nth(unit, values) or f"at {_units(unit, values)}"
+    )
     for unit, values in coarser:
         listed, cycle = cycle is None, _cycle(values, _SIZES[unit])
         run = _run(values, _SIZES[unit]) if unit == "hour" else None
@@ -204,11 +208,19 @@ def _months(months: Sequence[int]) -> str:
 
 
 def _units(unit: str, values: Sequence[int]) -> str:
-    """`minute 5`, `minutes 5, 20 and 35`, `every 7th minute from 2 through 58`."""
+    """`hour 5`, `hours 5, 12 and 13`, `every 7th hour from 2 through 23`."""
     step = _step(values)
     if step and step > 1 and len(values) > 3:
         return f"every {_ordinal(step)} {unit.removeprefix('the ')} from {values[0]} through {values[-1]}"
     return f"{unit}{'s' if len(values) > 1 else ''} {_listed(values, str)}"
+
+
+def _every_nth(unit: str, values: Sequence[int]) -> str:
+    """`every 5 minutes from minute 1 through 56`; empty if other words are better."""
+    step = _step(values)
+    if not step or step == 1 or len(values) <= 3:
+        return ""
+    return f"every {step} {unit}s from {unit} {values[0]} through {values[-1]}"
 
 
 def _listed(values: Sequence[int], named: Callable[[int], str]) -> str:

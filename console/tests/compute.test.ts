@@ -331,14 +331,16 @@ describe("a form", () => {
     expect(definitionOf({ ...BLANK, mode: "every", timezone: "Europe/Paris" }).schedule).toEqual({ every: "1h" });
   });
   it("says where JSON is wrong", () => {
-    expect(definitionOf({ ...BLANK, payload: "{" }).problems.payload).toMatch(/^is not JSON/);
+    expect(definitionOf({ ...BLANK, payload: "{" }).problems.payload).toMatch(/^cannot be read/);
   });
   it("knows the field of each of the API's errors", () => {
     expect(fieldOf("schedule.cron")).toBe("cron");
     expect(fieldOf("schedule.exclude.calendars.0")).toBe("exclude_calendars");
     expect(fieldOf("schedule")).toBe("cron");
     expect(fieldOf("retry.base_s")).toBe("base_s");
-    expect(fieldOf("target.arn")).toBe("target");
+    expect(fieldOf("target.arn", "lambda")).toBe("target_arn");
+    expect(fieldOf("target.method", "http")).toBe("target_more");
+    expect(fieldOf("target.arn", "http")).toBe("target_more");
     expect(fieldOf("nonsense")).toBeUndefined();
   });
 });

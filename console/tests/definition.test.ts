@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { anchored, type Definition, definitionOf, type Form, formOf, withEnvelope } from "../src/lib/definition";
+import { anchored, type Definition, definitionOf, type Form, formOf } from "../src/lib/definition";
 
 const PAGE = readFileSync(new URL("../../docs/job.md", import.meta.url), "utf8");
 
@@ -118,10 +118,28 @@ describe("a form of a stored job", () => {
 describe("the envelope", () => {
   it("is a flag of the target, whose other fields stay", () => {
     const target = { kind: "sqs", arn: "a", message_group_id: "g" };
-    const alone = withEnvelope(JSON.stringify(target), false);
-    expect(JSON.parse(alone)).toEqual({ ...target, envelope: false });
-    expect(JSON.parse(withEnvelope(alone, true))).toEqual(target);
-    expect(withEnvelope("{", false)).toBe("{");
+    const form = formOf("x", { target });
+    const alone = definitionOf({ ...form, target_envelope: "false" }, { target }).definition;
+    expect(alone.target).toEqual({ ...target, envelope: false });
+    expect(definitionOf({ ...formOf("x", alone), target_envelope: "" }, alone).definition.target).toEqual(target);
+  });
+});
+
+describe("a target", () => {
+  const target = { kind: "lambda", arn: "a", role_arn: "r", external_id: "e", qualifier: null };
+  const form = formOf("x", { target });
+
+  it("has each field in one place", () => {
+    expect(form).toMatchObject({ target_kind: "lambda", target_arn: "a", target_role_arn: "r" });
+    expect(JSON.parse(form.target_more)).toEqual({ external_id: "e" });
+    const twice = definitionOf({ ...form, target_more: '{"arn": "b"}' }, { target });
+    expect(twice.problems).toEqual({ target_more: "cannot be read: arn has a field of its own" });
+    expect(Object.keys(definitionOf({ ...form, target_more: "[1]" }, { target }).problems)).toEqual(["target_more"]);
+  });
+
+  it("of another kind takes nothing over", () => {
+    const changed = { ...form, target_kind: "http", target_url: "https://a.example.com", target_more: "" };
+    expect(definitionOf(changed, { target }).definition.target).toEqual({ kind: "http", url: "https://a.example.com" });
   });
 });
 

@@ -27,7 +27,11 @@ async function choose(name: string | RegExp, role: "button" | "link" = "button")
 }
 
 /** Go to a field by Tab, and write into it what it shall hold. */
-async function write(name: string, text: string, role: "textbox" | "spinbutton" = "textbox"): Promise<void> {
+async function write(
+  name: string,
+  text: string,
+  role: "textbox" | "combobox" | "spinbutton" = "textbox",
+): Promise<void> {
   await tabTo(page, name, role);
   await press("Control+A");
   await page.keyboard.insertText(text);
@@ -63,7 +67,7 @@ describe("a job", () => {
     await page.locator(".wrong", { hasText: "Cron expression" }).waitFor();
     await write("Cron expression", "*/2 * * * * *");
     await page.getByText("Every 2 seconds").first().waitFor();
-    await write("Target", JSON.stringify({ kind: "lambda", arn: stage.target }));
+    await write("Function", stage.target, "combobox");
     await write("Payload", '{"duration_s": 0.1}');
     await choose("Create");
     await heading("beat").waitFor();

@@ -147,7 +147,7 @@ describe("the focus", () => {
     await signIn(page, key);
     await show(page, "new-job");
     await page.getByLabel("Id", { exact: true }).fill("no id!");
-    await page.getByRole("textbox", { name: "Target", exact: true }).fill(JSON.stringify(job.target));
+    await page.getByLabel("Function", { exact: true }).fill(stage.target);
     await press(page, "Create");
     await page.locator(".wrong", { hasText: "Id" }).waitFor();
     await expect.poll(() => focused(page)).toBe("input Id");

@@ -138,7 +138,7 @@ describe("a view that is not whole", () => {
 });
 
 const nameField = (page: Page) => page.getByLabel("Name", { exact: true });
-const targetField = (page: Page) => page.getByRole("textbox", { name: "Target", exact: true });
+const targetField = (page: Page) => page.getByLabel("Function", { exact: true });
 
 describe("what somebody typed", () => {
   it("survives leaving, a reload, the end of the session and a change of the target’s kind", async () => {
@@ -146,7 +146,7 @@ describe("what somebody typed", () => {
     await signIn(page, stage.keys.cleo);
     await show(page, "new-job");
     await nameField(page).fill("half an hour of work");
-    await targetField(page).fill('{"kind": "lambda", "arn": "mine"}');
+    await targetField(page).fill("mine");
     await page.getByLabel("Kind", { exact: true }).selectOption("http");
     await page.getByLabel("Kind", { exact: true }).selectOption("lambda");
     expect(await targetField(page).inputValue()).toContain("mine");
@@ -176,7 +176,7 @@ describe("what somebody typed", () => {
     const page = await newPage();
     await signIn(page, stage.keys.cleo);
     await show(page, "new-job");
-    await targetField(page).fill(JSON.stringify({ kind: "lambda", arn: stage.target }));
+    await targetField(page).fill(stage.target);
     const keys: (string | undefined)[] = [];
     await page.route("**/v1/jobs", (route) => {
       if (route.request().method() !== "POST") return route.fallback();

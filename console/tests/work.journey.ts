@@ -220,8 +220,14 @@ describe("the editor", () => {
     expect(await page.getByLabel("Cron expression").inputValue()).toBe("0 9 * * 1-5");
     await page.getByLabel("Kind", { exact: true }).selectOption("sqs");
     await page.getByLabel("Queue", { exact: true }).fill("arn:aws:sqs:us-east-1:000000000000:work");
-    const json = page.getByRole("textbox", { name: "Target", exact: true });
-    expect(await json.inputValue()).toContain('"arn": "arn:aws:sqs:us-east-1:000000000000:work"');
+    // What is wrong stands at the control that says it, and nowhere else.
+    await page.getByLabel("Other fields of the target").fill('{"arn": "twice"}');
+    await page.locator(".wrong", { hasText: "Other fields of the target" }).getByText("a field of its own").waitFor();
+    await page.getByLabel("Other fields of the target").fill("");
+    await page.getByLabel("Id", { exact: true }).fill("refused");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.locator(".wrong", { hasText: "Queue" }).getByText("target.arn").waitFor();
+    await page.getByLabel("Queue", { exact: true }).and(page.locator(":focus")).waitFor();
     await page.getByLabel("Missed fire times").selectOption({ label: "run each of them" });
     await page.evaluate(() => scrollTo(0, 0));
     const button = await page.getByRole("button", { name: "Create" }).boundingBox();

@@ -187,8 +187,10 @@ export class Minute8 {
     if (response.ok) {
       const body = await response.text();
       if (response.headers.get("Content-Type")?.startsWith(NDJSON)) return body as A;
+      const answer = body ? parsed(body, path) : undefined;
+      // What is no JSON is not kept: it would be read again with each answer that nothing has changed.
       if (method === "get") this.#known.keep(address, response.headers.get("ETag"), body);
-      return (body ? parsed(body, path) : undefined) as A;
+      return answer as A;
     }
     // An earlier try deleted it, and its answer was lost.
     if (method === "delete" && lost && response.status === 404) return undefined as A;

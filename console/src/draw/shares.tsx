@@ -2,8 +2,9 @@
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
-import { duration } from "../lib/time";
+import { duration, inUnits } from "../lib/time";
 import { Scroll } from "../ui/table";
+import { levels } from "./plot";
 
 type Spread = Shapes["Spread"];
 
@@ -21,18 +22,28 @@ interface Parts {
   durations: Spread;
 }
 
+// What starts later than this counts as late.
+export const LATE_S = 1;
+
+/** The end of the scale of both bars, in seconds: a round value, from which on nothing is longer. Pure. */
+export function scaleOf(...seconds: readonly (number | null | undefined)[]): number {
+  const most = Math.max(LATE_S, ...seconds.map((value) => value ?? 0));
+  const [, step = most] = levels(most);
+  return Number((Math.ceil(most / step) * step).toPrecision(6));
+}
+
 export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | null {
-  const most = Math.max(lateness.p99 ?? 0, durations.p99 ?? 0);
+  const most = scaleOf(lateness.p99, durations.p99);
   if (!lateness.count && !durations.count) return null;
   const row = (whose: string, name: string, { p50, p99, max }: Spread, tone: string) => (
     <tr>
       <th scope="row">
         {whose} <span class="muted">{name}</span>
       </th>
-      <td class="bars roomy">
+      <td class="bars">
         <svg viewBox="0 0 1000 12" preserveAspectRatio="none" width="100%" height="12" aria-hidden="true">
           <rect width="1000" height="12" class="f-track" />
-          <rect width={most ? Math.max(3, ((p99 ?? 0) / most) * 1000) : 0} height="12" class={tone} />
+          <rect width={p99 == null ? 0 : Math.max(3, (p99 / most) * 1000)} height="12" class={tone} />
         </svg>
       </td>
       {[p50, p99, max].map((seconds, n) => (
@@ -48,7 +59,9 @@ export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | nul
         <thead>
           <tr>
             <td />
-            <td class="roomy" />
+            <th scope="col" class="bars">
+              99 %, from 0 to {inUnits(most)}
+            </th>
             {["median", "99 %", "most"].map((name) => (
               <th key={name} scope="col" class="num">
                 {name}
@@ -57,7 +70,7 @@ export function WhereTimeGoes({ lateness, durations }: Parts): JSX.Element | nul
           </tr>
         </thead>
         <tbody>
-          {row("Minute8", "starts late by", lateness, "f-late")}
+          {row("Minute8", "starts late by", lateness, (lateness.p99 ?? 0) > LATE_S ? "f-late" : "f-good")}
           {row("The target", "takes", durations, "f-accent")}
         </tbody>
       </table>

@@ -112,6 +112,17 @@ export function TimeLine(props: {
               <text x={scale.x(present)} y="-4" text-anchor="middle" class="f-accent">
                 now
               </text>
+              {/* The two sides have a scale each. */}
+              {scale.x(present) > SIDE_PX + 80 ? (
+                <text x={SIDE_PX} y="-4">
+                  ← what ran
+                </text>
+              ) : null}
+              {scale.x(present) < whole - SIDE_PX - 80 ? (
+                <text x={whole - SIDE_PX} y="-4" text-anchor="end">
+                  what is due →
+                </text>
+              ) : null}
             </g>
           ) : null}
         </g>

@@ -29,8 +29,14 @@ export interface Form {
   pace_per_second: string;
   pace_tolerance_s: string;
   pace_key: string;
-  /** The target as JSON. */
-  target: string;
+  target_kind: string;
+  target_arn: string;
+  target_url: string;
+  target_role_arn: string;
+  /** Empty: in an envelope, as without a word. */
+  target_envelope: string;
+  /** The other fields of the target as JSON; empty if it has none. */
+  target_more: string;
   /** As JSON. */
   payload: string;
   timeout_s: string;
@@ -60,7 +66,7 @@ export interface Form {
 export type Definition = Record<string, unknown>;
 
 type Box = Exclude<keyof Form, "job_id" | "mode">;
-type Kind = "text" | "number" | "list" | "json" | "choice";
+type Kind = "text" | "number" | "list" | "json" | "choice" | "flag" | "others";
 
 /** The path of each box in the definition, and how its text is read. */
 const BOXES: Record<Box, [path: string, kind: Kind]> = {
@@ -89,7 +95,6 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   pace_per_second: ["schedule.pace.per_second", "number"],
   pace_tolerance_s: ["schedule.pace.tolerance_s", "number"],
   pace_key: ["schedule.pace.key", "text"],
-  target: ["target", "json"],
   payload: ["payload", "json"],
   timeout_s: ["timeout_s", "number"],
   max_attempts: ["retry.max_attempts", "number"],
@@ -113,7 +118,26 @@ const BOXES: Record<Box, [path: string, kind: Kind]> = {
   shorter_than_s: ["alert.shorter_than_s", "number"],
   no_success_for_s: ["alert.no_success_for_s", "number"],
   dead_letter: ["dead_letter", "text"],
+  target_kind: ["target.kind", "text"],
+  target_arn: ["target.arn", "text"],
+  target_url: ["target.url", "text"],
+  target_role_arn: ["target.role_arn", "text"],
+  target_envelope: ["target.envelope", "flag"],
+  // After those with a box: it holds what they leave.
+  target_more: ["target", "others"],
 };
+const OF_TARGET: readonly Box[] = ["target_arn", "target_url", "target_role_arn"];
+
+/** The boxes of the target that a kind has. */
+function boxesOf(kind: string): Box[] {
+  return OF_TARGET.filter((name) => (kind === "http") === (name === "target_url"));
+}
+
+/** The fields of a target that have boxes of their own. */
+function ownOf(kind: string): string[] {
+  return ["kind", "envelope", ...boxesOf(kind).map((name) => name.replace("target_", ""))];
+}
+
 const NAMES = Object.keys(BOXES) as Box[];
 
 const EMPTY = Object.fromEntries(["job_id", ...NAMES].map((name) => [name, ""])) as unknown as Form;
@@ -123,7 +147,7 @@ export const BLANK: Form = {
   ...EMPTY,
   ...{ mode: "cron", cron: "0 9 * * *", every: "1h" },
   schedules: '[\n  {"cron": "0 9 * * 1-5"},\n  {"cron": "0 12 * * 6", "payload_patch": {}}\n]',
-  ...{ target: '{\n  "kind": "lambda",\n  "arn": ""\n}', payload: "null" },
+  ...{ target_kind: "lambda", payload: "null" },
   ...{ catch_up: "latest", overlap: "allow", on_crash: "retry", after_completion: "keep", completion: "answer" },
 };
 
@@ -137,11 +161,29 @@ export function formOf(id: string, definition: Definition): Form {
 
 function textOf(name: Box, value: unknown): string {
   const [, kind] = BOXES[name];
-  if (name === "target") return JSON.stringify(withoutNulls(value ?? {}), null, 2);
+  if (kind === "others") return othersOf(isObject(value) ? value : {});
+  if (kind === "flag") return value === false ? "false" : "";
   if (name === "schedules" && value == null) return "";
   if (kind === "json") return JSON.stringify(value ?? null, null, 2);
   if (value === null || value === undefined) return kind === "choice" ? BLANK[name] : "";
   return kind === "list" && Array.isArray(value) ? value.join(", ") : String(value);
+}
+
+/** What of a target has no box, as JSON. */
+function othersOf(target: Definition): string {
+  const own = ownOf(String(target.kind));
+  const others = Object.entries(target).filter(([name, value]) => value !== null && !own.includes(name));
+  return others.length ? JSON.stringify(Object.fromEntries(others), null, 2) : "";
+}
+
+/** The target with other fields instead of those that have no box. Throws what is wrong with them. */
+function withOthers(target: unknown, others: unknown): Definition {
+  if (!isObject(others)) throw new Error("an object is needed");
+  const before = isObject(target) ? target : {};
+  const own = ownOf(String(before.kind));
+  const twice = own.find((name) => name in others);
+  if (twice) throw new Error(`${twice} has a field of its own`);
+  return { ...Object.fromEntries(Object.entries(before).filter(([name]) => own.includes(name))), ...others };
 }
 
 export interface Written {
@@ -155,15 +197,22 @@ export interface Written {
 export function definitionOf(form: Form, stored?: Definition): Written {
   const problems: Record<string, string> = {};
   const definition = structuredClone(stored ?? { payload: null });
-  const before = stored ? said(formOf("", stored)) : EMPTY;
   const after = said(form);
+  const before = { ...(stored ? said(formOf("", stored)) : EMPTY) };
+  if (before.target_kind !== after.target_kind) {
+    // A target of another kind takes nothing over.
+    delete definition.target;
+    for (const name of NAMES) if (name.startsWith("target_")) before[name] = "";
+  }
   for (const name of NAMES) {
     if (after[name] === before[name]) continue;
     const [path, kind] = BOXES[name];
     try {
-      put(definition, path, read(after[name], kind));
+      const value = read(after[name], kind);
+      if (kind === "others") definition.target = withOthers(definition.target, value ?? {});
+      else put(definition, path, value);
     } catch (error) {
-      problems[name] = `is not JSON: ${error instanceof Error ? error.message : ""}`;
+      problems[name] = `cannot be read: ${error instanceof Error ? error.message : ""}`;
     }
   }
   definition.payload ??= null;
@@ -194,6 +243,7 @@ function said(form: Form): Form {
     form.mode === "every" ? "timezone" : "anchor",
     ...(form.mode === "cron" ? [] : (["dialect", "dst"] as const)),
     ...(form.mode === "schedules" ? OF_ONE : []),
+    ...OF_TARGET.filter((name) => !boxesOf(form.target_kind).includes(name)),
   ];
   return { ...form, ...Object.fromEntries(hidden.map((name) => [name, ""])) };
 }
@@ -202,7 +252,8 @@ function said(form: Form): Form {
 function read(text: string, kind: Kind): unknown {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
-  if (kind === "json") return JSON.parse(trimmed);
+  if (kind === "json" || kind === "others") return JSON.parse(trimmed);
+  if (kind === "flag") return trimmed === "false" ? false : undefined;
   if (kind === "list") return listOf(trimmed);
   // Any other text stays as it is, so that the API says what is wrong with it.
   if (kind === "number" && /^-?\d+(\.\d+)?$/.test(trimmed)) return Number(trimmed);
@@ -238,47 +289,17 @@ function isObject(value: unknown): value is Definition {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function withoutNulls(value: object): Definition {
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
-}
-
-/** The form's field for a field of the API's errors: `schedule.cron` is `cron`, `target.arn` is `target`. */
-export function fieldOf(name: string): keyof Form | undefined {
+/**
+ * The form's field for a field of the API's errors: `schedule.cron` is `cron`; `target.method` is `target_more`, as is
+ * all that a target of the `kind` has no box for.
+ */
+export function fieldOf(name: string, kind = ""): keyof Form | undefined {
   if (name === "job_id") return name;
   for (const parts = name.split("."); parts.length; parts.pop()) {
     const path = parts.join(".");
     const found =
       NAMES.find((box) => BOXES[box][0] === path) ?? NAMES.find((box) => BOXES[box][0].startsWith(`${path}.`));
-    if (found) return found;
+    if (found) return OF_TARGET.includes(found) && !boxesOf(kind).includes(found) ? "target_more" : found;
   }
   return undefined;
-}
-
-/** The target with the flag `envelope`, which is true if it is left out; as it is if it is not an object. */
-export function withEnvelope(target: string, envelope: boolean): string {
-  try {
-    const { envelope: _, ...others } = JSON.parse(target) as Definition;
-    return JSON.stringify(envelope ? others : { ...others, envelope }, null, 2);
-  } catch {
-    return target;
-  }
-}
-
-/** A text field of the target's JSON, such as its ARN; empty if it has none, or if the JSON cannot be read. */
-export function targetField(target: string, name: string): string {
-  try {
-    const value: unknown = (JSON.parse(target) as Definition)[name];
-    return typeof value === "string" ? value : "";
-  } catch {
-    return "";
-  }
-}
-
-/** The target with another value of a text field; as it is if it is not an object. */
-export function withField(target: string, name: string, value: string): string {
-  try {
-    return JSON.stringify({ ...(JSON.parse(target) as Definition), [name]: value }, null, 2);
-  } catch {
-    return target;
-  }
 }

@@ -5,7 +5,7 @@ import { Minute8Problem } from "minute8-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { session, signOut } from "./session";
 import { now } from "./time";
-import { forget, noteFailure, noteSuccess } from "./trouble";
+import { forget, noteFailure, noteSuccess, troubleOf } from "./trouble";
 
 /** Whether views load by themselves. */
 export const live = signal(true);
@@ -73,13 +73,16 @@ effect(() => {
   kept.clear();
 });
 
+// What failed as all requests may is asked for again after so long; the last wait is repeated.
+const WAITS_MS = [2_000, 4_000, 8_000];
+
 // What takes long is loaded again after a rest of as many times its length.
 const REST = 3;
 
 /**
  * Load what `key` names, and again every `everyS` seconds, but not before the last load has ended, nor while the page
- * is hidden, and less often while nobody touches it. After a failure of all requests, it loads again with the first
- * that succeeds.
+ * is hidden, and less often while nobody touches it. After a failure of all requests, it loads again within seconds, at
+ * once when the browser is online again, and with the first that succeeds.
  * Data stays while the same key is loaded again; the first time, parts of it are shown.
  *
  * With `keeps`, what was read is shown at once when the view is opened again, and `load` gets it as `before`: so it may
@@ -100,6 +103,7 @@ export function useLoad<T>(
   const restsUntil = useRef(Number.POSITIVE_INFINITY);
   const begun = useRef(0);
   const isAgain = useRef(false);
+  const failures = useRef(0);
   latest.current = load;
   const turn = round.value;
   useEffect(() => {
@@ -119,12 +123,17 @@ export function useLoad<T>(
       if (!ended.signal.aborted) setState((before) => (before.whole ? before : { key, data, loading: true }));
     };
     setState((before) => (before.key === key ? { ...before, loading: true } : { key, loading: true }));
+    // What still waits for an answer of the network that has gone is asked for anew.
+    const askAnew = () => setAsked((before) => before + 1);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    addEventListener("online", askAnew);
     const before = kept.get(key);
     latest
       .current(ended.signal, show, before && keeps && before.round === turn ? (before.data as T) : undefined)
       .then((data) => {
         if (ended.signal.aborted) return;
         if (keeps) keep(key, { data, round: turn });
+        failures.current = 0;
         noteSuccess();
         setState({ key, data, whole: true, loading: false });
       })
@@ -134,6 +143,8 @@ export function useLoad<T>(
         else {
           noteFailure(error, mayAskAgain ? again : undefined);
           setState((before) => ({ ...before, error, loading: false }));
+          const wait = WAITS_MS[Math.min(failures.current++, WAITS_MS.length - 1)];
+          if (troubleOf(error)) timer = setTimeout(askAnew, wait);
         }
       })
       .finally(() => {
@@ -141,6 +152,8 @@ export function useLoad<T>(
       });
     return () => {
       ended.abort();
+      clearTimeout(timer);
+      removeEventListener("online", askAnew);
       forget(again);
     };
   }, [key, asked, turn]);

@@ -1,6 +1,6 @@
-/** Tables, and boxes that scroll sideways. A list has pages, so a table draws all of its rows. */
+/** Tables, and boxes that scroll sideways. Of many rows some are drawn at a time, so that a page stays light. */
 
-import type { ComponentChildren, JSX } from "preact";
+import { type ComponentChildren, Fragment, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 export interface Column<T> {
@@ -15,6 +15,8 @@ export interface Rows<T> {
   columns: Column<T>[];
   rows: readonly T[];
   keyOf: (row: T) => string;
+  /** What stands below a row, over all columns. */
+  below?: (row: T) => ComponentChildren;
 }
 
 /** The column of what can be done with a row. */
@@ -43,20 +45,71 @@ export function Scroll(props: { label: string; toEnd?: boolean; children: Compon
   );
 }
 
-/** A table; `empty` if it has no row. */
+const MOST_ROWS = 50;
+
+/** Some of many items, and the way to the others: `draw` gets those that are shown. */
+export function Some<T>(props: {
+  items: readonly T[];
+  most?: number;
+  draw: (shown: readonly T[]) => ComponentChildren;
+}): JSX.Element {
+  const { items, most = MOST_ROWS } = props;
+  const [begin, setBegin] = useState(0);
+  // The list may have become shorter.
+  const from = begin < items.length ? begin : 0;
+  const until = Math.min(items.length, from + most);
+  return (
+    <>
+      {props.draw(items.slice(from, until))}
+      {items.length > most ? (
+        <div class="pages actions">
+          <button type="button" disabled={!from} onClick={() => setBegin(from - most)}>
+            Previous
+          </button>
+          <span class="muted">
+            {(from + 1).toLocaleString("en")} to {until.toLocaleString("en")} of {items.length.toLocaleString("en")}
+          </span>
+          <button type="button" disabled={until === items.length} onClick={() => setBegin(until)}>
+            Next {Math.min(most, items.length - until) || most}
+          </button>
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+// A table with fewer columns fits into a phone's window.
+const CARDS_FROM = 4;
+
+/** A table; on a small screen each row is a card that has all columns by their names. `empty` if it has no row. */
 export function List<T>(props: Rows<T> & { empty?: JSX.Element }): JSX.Element | null {
-  const { rows, columns } = props;
+  const { rows } = props;
   if (!rows.length) return props.empty ?? null;
+  return <Some items={rows} draw={(shown) => <Rows {...props} rows={shown} />} />;
+}
+
+function Rows<T>(props: Rows<T>): JSX.Element {
+  const { rows, columns } = props;
   return (
     <Scroll label={props.label}>
-      <table aria-label={props.label}>
+      <table aria-label={props.label} class={columns.length < CARDS_FROM ? "" : "cards"}>
         {columns.some((column) => column.name) ? <Header columns={columns} /> : null}
         <tbody>
-          {rows.map((row) => (
-            <tr key={props.keyOf(row)}>
-              <Cells row={row} columns={columns} />
-            </tr>
-          ))}
+          {rows.map((row) => {
+            const below = props.below?.(row);
+            return (
+              <Fragment key={props.keyOf(row)}>
+                <tr>
+                  <Cells row={row} columns={columns} />
+                </tr>
+                {below ? (
+                  <tr>
+                    <td colSpan={columns.length}>{below}</td>
+                  </tr>
+                ) : null}
+              </Fragment>
+            );
+          })}
         </tbody>
       </table>
     </Scroll>
@@ -81,7 +134,11 @@ function Cells<T>({ row, columns }: { row: T; columns: Column<T>[] }): JSX.Eleme
   return (
     <>
       {columns.map((column, n) => (
-        <td key={n} class={column.class}>
+        <td
+          key={n}
+          class={column.class}
+          data-label={typeof column.name === "string" && column.name ? column.name : undefined}
+        >
           {column.cell(row)}
         </td>
       ))}

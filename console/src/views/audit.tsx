@@ -10,6 +10,7 @@ import { api, hasRole } from "../lib/session";
 import { local, zoneChoice, zoneOf } from "../lib/time";
 import { useSettled } from "../ui/hooks";
 import { Card, Empty, Found, Head, More, Text, Time } from "../ui/parts";
+import { Some } from "../ui/table";
 import { Changes } from "./job-definition";
 import type { Owner } from "./keys";
 
@@ -115,39 +116,70 @@ function Days(props: { entries: readonly Entry[]; isOwn: boolean; more: boolean 
   const { entries, isOwn } = props;
   const last = props.more ? entries.at(-1) : undefined;
   const zone = zoneOf(zoneChoice.value, undefined);
+  const lines = byDay(entries, zone).flatMap(({ date, alike }) =>
+    alike
+      .flatMap((group) => (group.length < FOLDED_FROM ? group.map((entry): [Entry] => [entry]) : [group]))
+      .map((group) => ({ date, group })),
+  );
   return (
-    <>
-      {byDay(entries, zone).map(({ date, alike }) => (
-        <section key={date} aria-label={date}>
-          <h2 class="day">{date}</h2>
-          <ul class="revisions">
-            {alike.map((group) =>
-              group.length < FOLDED_FROM ? (
-                group.map((entry) => <Change key={entry.entry_id} entry={entry} isOwn={isOwn} />)
-              ) : (
-                <li key={group[0].entry_id}>
-                  <details>
-                    <summary>
-                      <strong>{group[0].action}</strong> × {group.length.toLocaleString("en")}
-                      {group.at(-1) === last ? "+" : ""}{" "}
-                      <span class="muted">
-                        <Time at={group.at(-1)?.at} /> to <Time at={group[0].at} /> by{" "}
-                        <Text most={80}>{group[0].by_name || group[0].by}</Text>
-                      </span>
-                    </summary>
-                    <ul class="revisions">
-                      {group.map((entry) => (
-                        <Change key={entry.entry_id} entry={entry} isOwn={isOwn} />
-                      ))}
-                    </ul>
-                  </details>
-                </li>
-              ),
+    <Some
+      items={lines}
+      most={DRAWN}
+      draw={(shown) =>
+        [...new Set(shown.map(({ date }) => date))].map((date) => (
+          <section key={date} aria-label={date}>
+            <h2 class="day">{date}</h2>
+            <ul class="revisions">
+              {shown
+                .filter((line) => line.date === date)
+                .map(({ group }) =>
+                  group.length === 1 ? (
+                    <Change key={group[0].entry_id} entry={group[0]} isOwn={isOwn} />
+                  ) : (
+                    <Alike key={group[0].entry_id} group={group} isOwn={isOwn} orMore={group.at(-1) === last} />
+                  ),
+                )}
+            </ul>
+          </section>
+        ))
+      }
+    />
+  );
+}
+
+// So many changes are drawn at a time.
+const DRAWN = 20;
+
+/** Changes that are alike in one line; opened, some of them and the way to the others. */
+function Alike(props: { group: [Entry, ...Entry[]]; isOwn: boolean; orMore: boolean }): JSX.Element {
+  const { group, isOwn } = props;
+  const [open, setOpen] = useState(false);
+  return (
+    <li>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <strong>{group[0].action}</strong> × {group.length.toLocaleString("en")}
+          {props.orMore ? "+" : ""}{" "}
+          <span class="muted">
+            <Time at={group.at(-1)?.at} /> to <Time at={group[0].at} /> by{" "}
+            <Text most={80}>{group[0].by_name || group[0].by}</Text>
+          </span>
+        </summary>
+        {open ? (
+          <Some
+            items={group}
+            most={DRAWN}
+            draw={(shown) => (
+              <ul class="revisions">
+                {shown.map((entry) => (
+                  <Change key={entry.entry_id} entry={entry} isOwn={isOwn} />
+                ))}
+              </ul>
             )}
-          </ul>
-        </section>
-      ))}
-    </>
+          />
+        ) : null}
+      </details>
+    </li>
   );
 }
 

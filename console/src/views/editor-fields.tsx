@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { BLANK, type Form, targetField, withEnvelope, withField } from "../lib/definition";
+import { BLANK, type Form } from "../lib/definition";
 import { session } from "../lib/session";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
@@ -13,29 +13,20 @@ interface Props {
   set: (changes: Partial<Form>) => void;
 }
 
-const TARGETS: Record<string, object> = {
-  lambda: { kind: "lambda", arn: "" },
-  http: { kind: "http", url: "https://" },
-  sqs: { kind: "sqs", arn: "" },
-  sns: { kind: "sns", arn: "" },
-  event_bus: { kind: "event_bus", arn: "" },
-  step_functions: { kind: "step_functions", arn: "" },
-  aws_operation: { kind: "aws_operation", arn: "arn:aws:scheduler:::aws-sdk:", role_arn: "" },
-};
+const ARN = "Its ARN.";
+const OF_ROLE = "The ARN of the role that calls it; Minute8’s own if empty.";
 
-/** The fields of each kind of target that most jobs need; the others are written as JSON. */
-const TARGET_FIELDS: Record<string, [name: string, label: string, hint: string][]> = {
-  lambda: [["arn", "Function", "Its ARN."]],
-  http: [["url", "URL", "http or https."]],
-  sqs: [["arn", "Queue", "Its ARN."]],
-  sns: [["arn", "Topic", "Its ARN."]],
-  event_bus: [["arn", "Event bus", "Its ARN."]],
-  step_functions: [["arn", "State machine", "Its ARN."]],
-  aws_operation: [
-    ["arn", "Operation", "arn:aws:scheduler:::aws-sdk:service:operation"],
-    ["role_arn", "Role", "The ARN of the role that may call it."],
-  ],
+/** What the address of each kind of target is called. */
+const TARGETS: Record<string, [label: string, hint: string, begin?: string]> = {
+  lambda: ["Function", ARN],
+  http: ["URL", "http or https.", "https://"],
+  sqs: ["Queue", ARN],
+  sns: ["Topic", ARN],
+  event_bus: ["Event bus", ARN],
+  step_functions: ["State machine", ARN],
+  aws_operation: ["Operation", "arn:aws:scheduler:::aws-sdk:service:operation", "arn:aws:scheduler:::aws-sdk:"],
 };
+const TARGET_BOXES = ["target_arn", "target_url", "target_role_arn", "target_more"] as const;
 
 /** Expressions that people often start from; H is a minute of the job's own. */
 const PRESETS: [words: string, cron: string][] = [
@@ -50,10 +41,12 @@ const PRESETS: [words: string, cron: string][] = [
 export function EditorFields(props: Props): JSX.Element {
   const { form, set } = props;
   // What was typed for another kind of target comes back with that kind.
-  const targets = useRef<Record<string, string>>({});
+  const targets = useRef<Record<string, Partial<Form>>>({});
   const chooseKind = (kind: string) => {
-    targets.current[kindOf(form.target)] = form.target;
-    set({ target: targets.current[kind] ?? JSON.stringify(TARGETS[kind] ?? {}, null, 2) });
+    targets.current[form.target_kind] = Object.fromEntries(TARGET_BOXES.map((name) => [name, form[name]]));
+    const [, , begin = ""] = TARGETS[kind] ?? [];
+    const fresh = { target_arn: begin, target_url: begin, target_role_arn: "", target_more: "" };
+    set({ target_kind: kind, ...(targets.current[kind] ?? fresh) });
   };
   return (
     <>
@@ -201,41 +194,39 @@ export function EditorFields(props: Props): JSX.Element {
       </Card>
       <Card title="Target">
         <div class="form">
-          <Field label="Kind">
+          <Field label="Kind" problem={props.problems.target_kind}>
             {(attributes) => (
               <select
                 {...attributes}
-                value={kindOf(form.target)}
+                value={form.target_kind}
                 onChange={(event) => chooseKind(event.currentTarget.value)}
               >
                 {Object.keys(TARGETS).map((kind) => (
-                  <option key={kind}>{kind}</option>
+                  <option key={kind} value={kind}>
+                    {kind.replaceAll("_", " ")}
+                  </option>
                 ))}
               </select>
             )}
           </Field>
-          <Field label="What it receives">
-            {(attributes) => (
-              <select
-                {...attributes}
-                value={/"envelope"\s*:\s*false/.test(form.target) ? "payload" : "envelope"}
-                onChange={(event) =>
-                  set({ target: withEnvelope(form.target, event.currentTarget.value === "envelope") })
-                }
-              >
-                <option value="envelope">the payload in an envelope</option>
-                <option value="payload">the payload alone</option>
-              </select>
-            )}
-          </Field>
-          <TargetFields {...props} />
+          <Address {...props} />
+          {form.target_kind === "http" ? null : (
+            <Line {...props} name="target_role_arn" label="Role" hint={OF_ROLE} mono />
+          )}
+          <Choice
+            {...props}
+            name="target_envelope"
+            label="What it receives"
+            of={{ "": "the payload in an envelope", false: "the payload alone" }}
+          />
           <Line {...props} name="timeout_s" label="Time limit (s)" hint="60 if empty." mono />
           <Line
             {...props}
-            name="target"
-            label="Target"
-            hint="All of its fields as JSON; docs/job.md lists those of each kind."
-            rows={4}
+            name="target_more"
+            label="Other fields of the target"
+            hint="JSON; docs/job.md lists those of each kind. None if empty."
+            rows={3}
+            mono
           />
           <Line {...props} name="payload" label="Payload" hint="JSON; texts may hold {{placeholders}}." rows={5} />
         </div>
@@ -348,10 +339,6 @@ function Fold(props: Props & { title: string; names: readonly (keyof Form)[]; ch
   );
 }
 
-function kindOf(target: string): string {
-  return /"kind"\s*:\s*"(\w+)"/.exec(target)?.[1] ?? "lambda";
-}
-
 type LineProps = Props & { name: keyof Form; label: string; hint?: string; mono?: boolean };
 
 function Line({ form, problems, set, name, label, hint, mono, rows }: LineProps & { rows?: number }): JSX.Element {
@@ -403,36 +390,34 @@ function Choice({ form, problems, set, name, label, of }: LineProps & { of: Reco
   );
 }
 
-/** The fields of the target's kind. The platform's allowed targets are offered, as far as they are whole. */
-function TargetFields({ form, set }: Props): JSX.Element {
-  const kind = kindOf(form.target);
+/** The address of the target. The platform's allowed targets are offered, as far as they are whole. */
+function Address({ form, problems, set }: Props): JSX.Element {
+  const isHttp = form.target_kind === "http";
+  const name = isHttp ? "target_url" : "target_arn";
+  const [label, hint] = TARGETS[form.target_kind] ?? ["ARN", ARN];
   const allowed = (session.value?.tenant?.allowed_targets ?? []).filter((pattern) => !/[*?]/.test(pattern));
-  const offered = allowed.filter((target) =>
-    kind === "http" ? !target.startsWith("arn:") : target.startsWith("arn:"),
-  );
+  const offered = allowed.filter((target) => target.startsWith("arn:") !== isHttp);
   return (
-    <>
-      {(TARGET_FIELDS[kind] ?? []).map(([name, label, hint], n) => (
-        <Field key={name} label={label} hint={hint}>
-          {(attributes) => (
-            <input
-              {...attributes}
-              class="mono"
-              autocomplete="off"
-              spellcheck={false}
-              list={n ? "" : "targets"}
-              value={targetField(form.target, name)}
-              onInput={(event) => set({ target: withField(form.target, name, event.currentTarget.value) })}
-            />
-          )}
-        </Field>
-      ))}
-      <datalist id="targets">
-        {offered.map((target) => (
-          <option key={target} value={kind === "http" ? `https://${target}` : target} />
-        ))}
-      </datalist>
-    </>
+    <Field label={label} hint={hint} problem={problems[name]}>
+      {(attributes) => (
+        <>
+          <input
+            {...attributes}
+            class="mono"
+            autocomplete="off"
+            spellcheck={false}
+            list="targets"
+            value={form[name]}
+            onInput={(event) => set({ [name]: event.currentTarget.value })}
+          />
+          <datalist id="targets">
+            {offered.map((target) => (
+              <option key={target} value={isHttp ? `https://${target}` : target} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </Field>
   );
 }
 

@@ -45,11 +45,11 @@ export function EditJob({ id }: { id: string }): JSX.Element {
 }
 
 /** Messages beside their fields. */
-function byField(error: unknown): Record<string, string> {
+function byField(error: unknown, kind: string): Record<string, string> {
   if (!(error instanceof Minute8Problem)) return {};
   const found: Record<string, string> = {};
   for (const refusal of error.errors) {
-    const field = fieldOf(refusal.field);
+    const field = fieldOf(refusal.field, kind);
     if (field)
       found[field] = `${refusal.field}: ${refusal.message}${refusal.accepted ? `; accepted: ${refusal.accepted}` : ""}`;
   }
@@ -107,7 +107,11 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
       signal,
     }),
   );
-  const problems = { ...byField(preview.error), ...byField(error), ...settled.problems };
+  const problems = {
+    ...byField(preview.error, form.target_kind),
+    ...byField(error, form.target_kind),
+    ...settled.problems,
+  };
   const verb = before ? "Save" : "Create";
   const save = async (event: Event) => {
     event.preventDefault();

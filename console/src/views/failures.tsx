@@ -12,7 +12,7 @@ import { DAY, HOUR, now, rfc3339 } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, Field, Note, say } from "../ui/actions";
 import { Card, Empty, Head, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
-import { Scroll } from "../ui/table";
+import { actions, type Column, List } from "../ui/table";
 import { RunTable } from "./run-table";
 
 const SINCE: [string, number][] = [
@@ -97,108 +97,75 @@ interface Doing {
 
 function Groups({ label, groups, ...doing }: { label: string; groups: Group[] } & Doing): JSX.Element | null {
   const [open, setOpen] = useState("");
-  if (!groups.length) return null;
+  const toggle = (group: Group) => setOpen(open === keyOf(group) ? "" : keyOf(group));
   return (
-    <Scroll label={label}>
-      <table aria-label={label}>
-        <thead>
-          <tr>
-            <th scope="col" class="num">
-              Runs
-            </th>
-            <th scope="col">Job</th>
-            <th scope="col">Error</th>
-            <th scope="col">When</th>
-            <th scope="col">First</th>
-            <th scope="col">Last</th>
-            <th scope="col">
-              <span class="sr">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {groups.map((group) => (
-            <Row
-              key={keyOf(group)}
-              group={group}
-              isOpen={open === keyOf(group)}
-              toggle={() => setOpen(open === keyOf(group) ? "" : keyOf(group))}
-              {...doing}
-            />
-          ))}
-        </tbody>
-      </table>
-    </Scroll>
+    <List
+      label={label}
+      columns={columnsOf(doing, open, toggle)}
+      rows={groups}
+      keyOf={keyOf}
+      below={(group) => (open === keyOf(group) ? <RunsOf group={group} /> : null)}
+    />
   );
 }
 
-function Row(props: { group: Group; isOpen: boolean; toggle: () => void } & Doing): JSX.Element {
-  const { group } = props;
+function columnsOf(doing: Doing, open: string, toggle: (group: Group) => void): Column<Group>[] {
+  return [
+    { name: "Runs", class: "num", cell: (group) => <strong class="bad">{group.count}</strong> },
+    {
+      name: "Job",
+      class: "clip",
+      cell: (group) => (
+        <a data-row class="mono" href={to(["jobs", group.job_id])}>
+          {group.job_id}
+        </a>
+      ),
+    },
+    { name: "Error", class: "wrap", cell: (group) => <ErrorOf group={group} /> },
+    { name: "When", cell: (group) => <Trend hours={group.hours} from={doing.from} until={now.value} /> },
+    { name: "First", cell: (group) => <Time at={group.first_at} /> },
+    { name: "Last", cell: (group) => <Time at={group.last_at} /> },
+    actions((group) => (
+      <div class="actions">
+        <button type="button" class="quiet" aria-expanded={open === keyOf(group)} onClick={() => toggle(group)}>
+          {open === keyOf(group) ? "Hide" : "Runs"}
+        </button>
+        {may("write") ? (
+          <>
+            {group.muted ? (
+              <Unmute group={group} />
+            ) : (
+              <button type="button" onClick={() => doing.mute(group)}>
+                Mute
+              </button>
+            )}
+            <button type="button" onClick={() => doing.retry(group)}>
+              Retry
+            </button>
+          </>
+        ) : null}
+      </div>
+    )),
+  ];
+}
+
+function ErrorOf({ group }: { group: Group }): JSX.Element {
   const { muted } = group;
   return (
     <>
-      <tr>
-        <td class="num bad">
-          <strong>{group.count}</strong>
-        </td>
-        <td class="clip">
-          <a data-row class="mono" href={to(["jobs", group.job_id])}>
-            {group.job_id}
-          </a>
-        </td>
-        <td class="wrap">
-          <strong>
-            <Text>{group.error_type || "failed"}</Text>
-          </strong>{" "}
+      <strong>
+        <Text>{group.error_type || "failed"}</Text>
+      </strong>{" "}
+      <span class="muted">
+        <Text>{group.error}</Text>
+      </span>
+      {muted ? (
+        <div class="small">
+          Muted until {muted.until_at ? <Time at={muted.until_at} /> : "it changes"}{" "}
           <span class="muted">
-            <Text>{group.error}</Text>
+            <Linked>{muted.note}</Linked>
           </span>
-          {muted ? (
-            <div class="small">
-              Muted until {muted.until_at ? <Time at={muted.until_at} /> : "it changes"}{" "}
-              <span class="muted">
-                <Linked>{muted.note}</Linked>
-              </span>
-            </div>
-          ) : null}
-        </td>
-        <td>
-          <Trend hours={group.hours} from={props.from} until={now.value} />
-        </td>
-        <td>
-          <Time at={group.first_at} />
-        </td>
-        <td>
-          <Time at={group.last_at} />
-        </td>
-        <td class="end">
-          <div class="actions">
-            <button type="button" class="quiet" aria-expanded={props.isOpen} onClick={props.toggle}>
-              {props.isOpen ? "Hide" : "Runs"}
-            </button>
-            {may("write") ? (
-              <>
-                {muted ? (
-                  <Unmute group={group} />
-                ) : (
-                  <button type="button" onClick={() => props.mute(group)}>
-                    Mute
-                  </button>
-                )}
-                <button type="button" onClick={() => props.retry(group)}>
-                  Retry
-                </button>
-              </>
-            ) : null}
-          </div>
-        </td>
-      </tr>
-      {props.isOpen ? (
-        <tr>
-          <td colSpan={7}>
-            <RunsOf group={group} />
-          </td>
-        </tr>
+        </div>
       ) : null}
     </>
   );

@@ -174,7 +174,7 @@ function Strip({ job }: { job: JobShape }): JSX.Element {
           <TimeLine
             label="Expected against actual"
             marks={marks}
-            from={present - range[0]}
+            from={beginOf(job, present, range)}
             until={present + range[1]}
             zone={zone}
             open={open}
@@ -186,6 +186,12 @@ function Strip({ job }: { job: JobShape }): JSX.Element {
       {data && !data.complete ? <p class="hint">Only the first instants of this range are shown.</p> : null}
     </Card>
   );
+}
+
+/** The begin (ms) of a job's picture: what was before the job was no empty day of it. Pure. */
+export function beginOf(job: { created_at: string }, present: number, [back]: Range): number {
+  const created = Math.floor(Date.parse(job.created_at) / MINUTE) * MINUTE;
+  return Math.min(present - MINUTE, Math.max(present - back, created));
 }
 
 function RunsTab({ job }: { job: JobShape }): JSX.Element {

@@ -280,11 +280,11 @@ function columns(
       cell: (job) =>
         job.tags.map((tag) => (
           <span key={tag} class="tag">
-            {tag}
+            <Text>{tag}</Text>
           </span>
         )),
     },
-    { name: "Target", class: "spare", cell: (job) => <span class="muted">{job.target.kind}</span> },
+    { name: "Target", cell: (job) => <span class="muted">{job.target.kind}</span> },
   ];
 }
 

@@ -247,7 +247,7 @@ const STOPPED: Column<Stopped>[] = [
       </>
     ),
   },
-  { name: "", class: "roomy", cell: (each) => <Time at={each.since_at} /> },
+  { name: "", class: "num", cell: (each) => <Time at={each.since_at} /> },
 ];
 
 const STUCK: Column<Shapes["StuckRun"]>[] = [
@@ -277,7 +277,7 @@ const ERRORS: Column<Look["errors"][number]>[] = [
     ),
   },
   { name: "", class: "num", cell: (group) => `× ${group.count.toLocaleString("en")}` },
-  { name: "", class: "roomy", cell: (group) => <Time at={group.last_at} /> },
+  { name: "", class: "num", cell: (group) => <Time at={group.last_at} /> },
 ];
 
 function Next({ look }: { look: Look | undefined }): JSX.Element {
@@ -304,7 +304,7 @@ const NEXT: Column<Shapes["JobAhead"]>[] = [
   jobColumn(),
   {
     name: "",
-    class: "num muted roomy",
+    class: "num muted",
     cell: (execution) => {
       const left = (Date.parse(execution.fire_at) - now.value) / 1000;
       return left > 0 ? span(left) : "now";

@@ -124,7 +124,7 @@ function columns(
     },
     { name: "Runs", class: "num", cell: ({ past }) => past.runs.toLocaleString("en") },
     { name: "State", cell: (tenant) => <State state={tenant.state} /> },
-    { name: "Jobs", class: "num spare", cell: ({ usage }) => usage.jobs.toLocaleString("en") },
+    { name: "Jobs", class: "num", cell: ({ usage }) => usage.jobs.toLocaleString("en") },
     { name: "Quota", class: "num", cell: (tenant) => <Share tenant={tenant} /> },
     ...(shown.some((tenant) => tenant.note)
       ? [{ name: "Note", class: "clip", cell: (tenant: Tenant) => <Text>{tenant.note}</Text> }]

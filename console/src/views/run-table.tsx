@@ -1,6 +1,7 @@
 /** Runs in a table. */
 
 import type { JSX } from "preact";
+import { LATE_S } from "../draw/shares";
 import type { Run } from "../lib/jobs";
 import { to } from "../lib/router";
 import { stateOfRun } from "../lib/states";
@@ -49,7 +50,7 @@ function columns(zone: string | undefined, jobs: boolean): Column<Run>[] {
       name: "Late",
       class: "num",
       cell: ({ lateness_s: late }) =>
-        late == null ? "–" : <span class={late > 10 ? "late" : ""}>{duration(late)}</span>,
+        late == null ? "–" : <span class={late > LATE_S ? "late" : ""}>{duration(late)}</span>,
     },
     { name: "Took", class: "num", cell: (run) => (run.duration_s == null ? "–" : duration(run.duration_s)) },
     { name: "Attempt", class: "num", cell: (run) => run.attempt || "–" },

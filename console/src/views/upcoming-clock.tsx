@@ -47,6 +47,7 @@ const COLUMNS: Column<Together>[] = [
   { name: "", class: "wrap", cell: (moved) => <Ids moved={moved} /> },
   {
     name: "",
+    class: "clip",
     cell: ([moved]) => (
       <>
         <Time at={moved.change_at} inZone={moved.timezone} full /> <span class="muted small">{moved.timezone}</span>

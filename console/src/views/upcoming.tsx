@@ -13,7 +13,7 @@ import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { Card, Empty, Found, Head, More, Problem, Text, Time, Waiting } from "../ui/parts";
 import { RangeFields } from "../ui/range";
-import { actions, type Column, List } from "../ui/table";
+import { actions, type Column, List, Some } from "../ui/table";
 import { jobColumn } from "./job-column";
 import { ClockChanges } from "./upcoming-clock";
 
@@ -130,7 +130,7 @@ const COLUMNS: Column<Execution>[] = [
   },
   {
     name: "Fire time",
-    class: "muted roomy",
+    class: "muted",
     cell: (execution) => (execution.fire_at === execution.due_at ? "" : <Time at={execution.fire_at} />),
   },
 ];
@@ -144,26 +144,35 @@ export function proposalWords(proposal: Record<string, unknown>): string {
   return JSON.stringify(proposal);
 }
 
+// So many crowded minutes are drawn at a time.
+const MOST_MINUTES = 6;
+
 /** Minutes in which many jobs are due, and what would move each of them out. */
 function CrowdedMinutes(props: { crowded: readonly Crowded[]; changed: () => void }): JSX.Element {
   const [asked, ask] = useState<Proposed>();
   return (
     <Card title="Crowded minutes" side={counted(props.crowded.length, "minute")}>
       <p class="hint">Ten executions or more in a minute, and three times the average. A proposal spreads them.</p>
-      {props.crowded.map((minute) => (
-        <section key={minute.minute_at} aria-label={`Crowded minute ${minute.minute_at}`}>
-          <h3>
-            <Time at={minute.minute_at} full /> {counted(minute.executions, "execution")}
-          </h3>
-          <Seconds at={minute.minute_at} />
-          <List
-            label={`Jobs of the crowded minute ${minute.minute_at}`}
-            columns={crowdedColumns(ask)}
-            rows={minute.jobs}
-            keyOf={(job) => job.job_id}
-          />
-        </section>
-      ))}
+      <Some
+        items={props.crowded}
+        most={MOST_MINUTES}
+        draw={(shown) =>
+          shown.map((minute) => (
+            <section key={minute.minute_at} aria-label={`Crowded minute ${minute.minute_at}`}>
+              <h3>
+                <Time at={minute.minute_at} full /> {counted(minute.executions, "execution")}
+              </h3>
+              <Seconds at={minute.minute_at} />
+              <List
+                label={`Jobs of the crowded minute ${minute.minute_at}`}
+                columns={crowdedColumns(ask)}
+                rows={minute.jobs}
+                keyOf={(job) => job.job_id}
+              />
+            </section>
+          ))
+        }
+      />
       {asked ? <Apply job={asked} close={() => ask(undefined)} changed={props.changed} /> : null}
     </Card>
   );

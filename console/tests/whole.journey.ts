@@ -1,0 +1,170 @@
+/** Nothing is hidden: not a column on a phone, not the scale of a bar, not a refusal, and not that a page is too large. */
+
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { call, close, end, newPage, settled, show, signIn, stage, viewsOf } from "./stage";
+
+const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
+
+beforeAll(async () => {
+  await call(stage.keys.bob, "PUT", "calendars/whole", { dates: ["2026-12-24"] });
+});
+afterAll(async () => {
+  await call(stage.keys.bob, "DELETE", "calendars/whole");
+  await close();
+});
+
+const nodes = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
+const MOST_NODES = 3_000;
+
+describe("a view of many things", () => {
+  const refused = {
+    ...{ job_id: "many", tenant_id: "bob", trigger: "schedule", schedule_revision: 1, attempts: [], status: "failed" },
+    ...{ trace_id: "0", fire_at: "2026-11-28T03:00:00Z", due_at: "2026-11-28T03:00:00Z", attempt: 1, error: "no" },
+  };
+
+  it("is light: an audit of 5,000 creations in one line, of which some are drawn", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    const after = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`field${n}`, "value"]));
+    const entries = Array.from({ length: 5_000 }, (_, n) => ({
+      ...{ entry_id: `e${n}`, at: "2026-11-28T03:00:00Z", action: "job.created", subject: `job-${n}` },
+      ...{ by: "k", by_name: "me", before: {}, after },
+    }));
+    await page.route("**/v1/audit?*", (route) => route.fulfill({ json: { entries, next_cursor: null } }));
+    await show(page, "audit");
+    await page.getByText("× 5,000").click();
+    await page.getByText("1 to 20 of 5,000").waitFor();
+    expect(await nodes(page)).toBeLessThan(MOST_NODES);
+    await page.getByRole("button", { name: "Next 20" }).click();
+    await page.getByRole("link", { name: "job-39", exact: true }).waitFor();
+    expect(await page.getByRole("link", { name: "job-0", exact: true }).count()).toBe(0);
+    await end(page);
+  });
+
+  it("is light: a thousand runs", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    const runs = Array.from({ length: 1_000 }, (_, n) => ({ ...refused, execution_id: `bob:many:${n}` }));
+    await page.route("**/v1/runs?*", (route) => route.fulfill({ json: { runs, next_cursor: null, unreadable: [] } }));
+    await show(page, "runs");
+    await page.getByText("1 to 50 of 1,000").waitFor();
+    expect(await nodes(page)).toBeLessThan(MOST_NODES);
+    await end(page);
+  });
+});
+
+describe("a part that failed", () => {
+  it("comes back within seconds by itself, after an answer that is no JSON, and at once when the network is back", async () => {
+    const page = await newPage();
+    await page.clock.install();
+    await signIn(page, stage.keys.bob);
+    let asked = 0;
+    await page.route("**/v1/calendars*", (route) =>
+      asked++
+        ? route.fallback()
+        : route.fulfill({ body: '{"calendars": [', contentType: "application/json", headers: { ETag: 'W/"1"' } }),
+    );
+    await show(page, "calendars");
+    await page.getByText("The API does not answer").waitFor();
+    await page.clock.runFor(2_000);
+    await page.getByText("whole").first().waitFor();
+    expect(await page.getByText("The API does not answer").count()).toBe(0);
+    await page.context().setOffline(true);
+    await page.keyboard.press("r");
+    // The client tries four times.
+    for (let tries = 0; tries < 8; tries++) await page.clock.runFor(1_000);
+    await page.getByText("The API does not answer").waitFor();
+    // No time passes from here on.
+    await page.context().setOffline(false);
+    await page.getByText("The API does not answer").waitFor({ state: "detached" });
+    await end(page);
+  });
+});
+
+describe("on a phone", () => {
+  it("each table gives all of its columns by their names, in the width of the window", async () => {
+    const page = await newPage({ viewport: { width: 375, height: 740 } });
+    await signIn(page, stage.keys.mallory);
+    let cards = 0;
+    for (const view of viewsOf("evil")) {
+      await show(page, view);
+      await settled(page);
+      const found = await page.evaluate(() =>
+        [...document.querySelectorAll<HTMLTableElement>("main table.cards")].map((table) => ({
+          label: table.getAttribute("aria-label"),
+          over: (table.parentElement?.scrollWidth ?? 0) - (table.parentElement?.clientWidth ?? 0),
+          hidden: [...table.querySelectorAll("tbody td")].filter(
+            (cell) => cell.textContent?.trim() && cell.getBoundingClientRect().width < 24,
+          ).length,
+          unnamed: [...table.querySelectorAll("thead th")]
+            .filter((name) => name.textContent?.trim() && !name.querySelector(".sr, .choose"))
+            .filter((name) => !table.querySelector(`td[data-label="${name.textContent?.trim()}"]`)).length,
+        })),
+      );
+      for (const { label, ...faults } of found)
+        expect(faults, `${label} of ${view}`).toEqual({ over: 0, hidden: 0, unnamed: 0 });
+      cards += found.length;
+    }
+    expect(cards).toBeGreaterThan(5);
+    await end(page);
+  });
+
+  it.each([
+    [375, 2],
+    [768, 3],
+    [1440, 6],
+  ])("and at %i px the six figures stand in lines of %i", async (width, inLine) => {
+    const page = await newPage({ viewport: { width, height: 740 } });
+    await signIn(page, stage.keys.mallory);
+    await settled(page);
+    const tops = await page.evaluate(() =>
+      [...document.querySelectorAll(".figures > .figure")].map((figure) => figure.getBoundingClientRect().top),
+    );
+    expect(tops).toHaveLength(6);
+    for (const top of new Set(tops)) expect(tops.filter((other) => other === top)).toHaveLength(inLine);
+    await end(page);
+  });
+});
+
+describe("a picture", () => {
+  it("has a scale: 40 ms of lateness is little, and green; a late run is not", async () => {
+    const page = await newPage();
+    await signIn(page, stage.keys.mallory);
+    let p99 = 0.04;
+    await page.route("**/v1/overview", async (route) => {
+      const answer = await (await route.fetch()).json();
+      const spread = { count: 9, p50: 0.01, p95: p99, p99, max: p99 };
+      const past = { ...answer.past, lateness_s: spread, duration_s: { ...spread, p99: 0.2 } };
+      await route.fulfill({ json: { ...answer, past } });
+    });
+    const bar = page
+      .getByRole("row", { name: /^Minute8/ })
+      .locator("rect")
+      .nth(1);
+    await page.keyboard.press("r");
+    await page.getByText("from 0 to 1 s").waitFor();
+    expect([await bar.getAttribute("class"), Number(await bar.getAttribute("width"))]).toEqual(["f-good", 40]);
+    p99 = 3;
+    await page.keyboard.press("r");
+    await page.getByText("from 0 to 3 s").waitFor();
+    expect([await bar.getAttribute("class"), Number(await bar.getAttribute("width"))]).toEqual(["f-late", 1000]);
+    await end(page);
+  });
+
+  it("of a young job begins with the job, and says which scale is whose", async () => {
+    await call(stage.keys.bob, "PUT", "jobs/young", job);
+    const page = await newPage();
+    await signIn(page, stage.keys.bob);
+    await show(page, "jobs/young");
+    const picture = page.getByRole("img", { name: /^Expected against actual/ });
+    await picture.getByText("what is due →").waitFor();
+    const [now, whole] = await picture.evaluate((svg) => [
+      Number([...svg.querySelectorAll("text")].find((text) => text.textContent?.trim() === "now")?.getAttribute("x")),
+      svg.getBoundingClientRect().width,
+    ]);
+    expect(now).toBeLessThan((whole ?? 0) / 10);
+    await call(stage.keys.bob, "DELETE", "jobs/young");
+    await end(page);
+  });
+});
