@@ -29,7 +29,7 @@ _RETURNED_TYPES: Final = (
         "RunSummary",
         "AuditPage",
     ),
-    *("SkippedFires", "RestoredFires", "CallbackAnswer"),
+    *("SkippedFires", "RestoredFires", "CallbackAnswer", "ConcurrencyKey"),
     *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
     "ManyDone",
     "Holds",

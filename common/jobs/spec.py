@@ -83,13 +83,16 @@ class Alert(Struct, frozen=True, kw_only=True):
         return {name: value for name, value in every.items() if value is not None}
 
 
+CONCURRENCY_KEY: Final = r"^[A-Za-z0-9._-]{1,64}$"
+
+
 class Concurrency(Struct, frozen=True, kw_only=True):
     """How many attempts of all jobs with the same key go at a time, and what a run does that finds no place."""
 
     key: Annotated[
         str,
         Meta(
-            pattern=r"^[A-Za-z0-9._-]{1,64}$",
+            pattern=CONCURRENCY_KEY,
             description="Jobs of the tenant with the same key share the places.",
         ),
     ]

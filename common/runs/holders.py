@@ -354,13 +354,7 @@ class Holders:
         """The record of the run `own`; and which holders, and whether the first that waits, have ended by theirs."""
         first, now = state.in_line()[:1], self.clock.now()
         entries: list[Named] = [*state.holders.items(), *((name, state.waiting[name]) for name in first)]
-        names = (own, *(name for name, _ in entries))
-        named = {name: key for name in names if (key := _key(tenant, name))}
-        records: dict[str, Run] = {}
-        for item in self.runs.get_many(list(named.values())):
-            with suppress(ValidationError):  # of a damaged one nobody knows: its lease counts
-                record = Run.from_item(item)
-                records[f"{record.job_id}:{record.run_name}"] = record
+        records = self._records(tenant, (own, *(name for name, _ in entries)))
         ended = []
         for name, entry in entries:
             of_entry = records.get(name)
@@ -368,6 +362,25 @@ class Holders:
             if is_former or has_ended(of_entry, entry, now):
                 ended.append((name, entry))
         return records.get(own), ended
+
+    def shown(self, tenant: str, concurrency_key: str) -> tuple[State, dict[str, Run]]:
+        """Who has the permits of a concurrency key by their records, and who waits; with the holders' records."""
+        now = self.clock.now()
+        state = State.of(self.runs.get(keys.key_permits(tenant, concurrency_key)), now)
+        records = self._records(tenant, [*state.holders, *state.waiting])
+        entries: list[Named] = [*state.holders.items(), *state.waiting.items()]
+        return state.without(
+            [(name, own) for name, own in entries if has_ended(records.get(name), own, now)]
+        ), records
+
+    def _records(self, tenant: str, names: Iterable[str]) -> dict[str, Run]:
+        """The records of runs by their names among the holders. Of a damaged one nobody knows: its lease counts."""
+        records: dict[str, Run] = {}
+        for item in self.runs.get_many([key for name in dict.fromkeys(names) if (key := _key(tenant, name))]):
+            with suppress(ValidationError):
+                record = Run.from_item(item)
+                records[f"{record.job_id}:{record.run_name}"] = record
+        return records
 
 
 def _possible(entries: object, kind: type[Entry], now: float) -> dict[str, Entry]:

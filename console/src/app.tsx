@@ -17,6 +17,7 @@ const Job = lazily(() => jobViews().then((views) => views.Job));
 const Run = lazily(() => jobViews().then((views) => views.Run));
 const Runs = lazily(() => jobViews().then((views) => views.Runs));
 const Failures = lazily(() => jobViews().then((views) => views.Failures));
+const Permits = lazily(() => jobViews().then((views) => views.Permits));
 const Upcoming = lazily(() => jobViews().then((views) => views.Upcoming));
 const editorViews = () => import("./views/editor");
 const NewJob = lazily(() => editorViews().then((views) => views.NewJob));
@@ -44,6 +45,7 @@ const OF_TENANT: Record<string, View> = {
   runs: ([, id]) => (id ? <Run id={id} key={id} /> : <Runs />),
   failures: () => <Failures />,
   upcoming: () => <Upcoming />,
+  permits: ([, name = ""]) => <Permits name={name} key={name} />,
   calendars: ([, name]) => <Calendars name={name} />,
   secrets: () => <Secrets />,
   subscriptions: () => <Subscriptions />,

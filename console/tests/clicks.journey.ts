@@ -161,6 +161,50 @@ describe("a journey", () => {
     await end(page);
   });
 
+  it("skips tomorrow, in three", async () => {
+    await call(stage.keys.dana, "PUT", "jobs/daily", { ...job, schedule: { cron: "30 18 * * *" } });
+    const page = await begin("dana");
+    const journey = new Journey();
+    await journey.click(page.getByRole("table", { name: "Next jobs" }).getByRole("link", { name: "daily" }).first());
+    await journey.click(page.getByRole("button", { name: "Skip next" }));
+    await journey.click(dialog(page).getByRole("button", { name: "Skip" }));
+    await dialog(page).waitFor({ state: "detached" });
+    const { fires } = await call(stage.keys.dana, "GET", "jobs/daily/next?count=1");
+    expect(fires).toMatchObject([{ skipped: true }]);
+    expect(journey.end("skip tomorrow")).toBe(3);
+    await call(stage.keys.dana, "DELETE", "jobs/daily");
+    await end(page);
+  });
+
+  it("moves a job by an hour, in three", async () => {
+    await call(stage.keys.dana, "PUT", "jobs/daily", { ...job, schedule: { cron: "30 18 * * *" } });
+    const page = await begin("dana");
+    const journey = new Journey();
+    await journey.click(page.getByRole("table", { name: "Next jobs" }).getByRole("link", { name: "daily" }).first());
+    await journey.click(page.getByRole("link", { name: "Edit" }));
+    await page.getByLabel("Cron expression").fill("30 19 * * *");
+    await journey.click(page.getByRole("button", { name: "Save" }));
+    await page.getByText("At 19:30").first().waitFor();
+    expect(journey.end("move a job by an hour")).toBe(3);
+    await call(stage.keys.dana, "DELETE", "jobs/daily");
+    await end(page);
+  });
+
+  it("finds what crowds 18:30, in two", async () => {
+    const ids = Array.from({ length: 12 }, (_, n) => `evening-${n}`);
+    for (const id of ids)
+      await call(stage.keys.dana, "PUT", `jobs/${id}`, { ...job, schedule: { cron: "30 18 * * *" } });
+    const page = await begin("dana");
+    const journey = new Journey();
+    await journey.click(nav(page, "Upcoming"));
+    const crowded = page.getByRole("region", { name: /^Crowded minute .*T18:30:00Z$/ });
+    await journey.click(crowded.getByText("By second, with all jobs"));
+    for (const id of ids) await crowded.getByRole("link", { name: id, exact: true }).first().waitFor();
+    expect(journey.end("what crowds 18:30")).toBe(2);
+    for (const id of ids) await call(stage.keys.dana, "DELETE", `jobs/${id}`);
+    await end(page);
+  });
+
   it("mutes what somebody knows of, in three", async () => {
     const page = await begin("dana");
     const journey = new Journey();

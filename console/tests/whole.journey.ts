@@ -168,3 +168,32 @@ describe("a picture", () => {
     await end(page);
   });
 });
+
+describe("a concurrency key", () => {
+  it("says who has its permits and who waits since when, ends a run by hand, and is named in the run’s story", async () => {
+    const keyed = { ...job, payload: { duration_s: 20 }, concurrency: { key: "whole", limit: 1 } };
+    for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.bob, "PUT", `jobs/${id}`, keyed);
+    const runs = await Promise.all(["keyed-1", "keyed-2"].map((id) => call(stage.keys.bob, "POST", `jobs/${id}/run`)));
+    const page = await newPage({ viewport: { width: 375, height: 740 } });
+    await signIn(page, stage.keys.bob);
+    await show(page, "jobs/keyed-1/definition");
+    await page.getByRole("link", { name: "whole", exact: true }).click();
+    const [held, waits] = ["Have a permit", "Wait for a permit"].map((name) => page.getByRole("table", { name }));
+    await held
+      ?.getByRole("link", { name: /keyed-/ })
+      .first()
+      .waitFor();
+    await waits
+      ?.getByRole("link", { name: /keyed-/ })
+      .first()
+      .waitFor();
+    await waits?.getByRole("button", { name: /^End by force/ }).click();
+    await page.getByRole("dialog").getByLabel("Note").fill("not needed");
+    await page.getByRole("dialog").getByRole("button", { name: "End the run" }).click();
+    await page.getByText("The run has ended; freed: concurrency key whole").waitFor();
+    await page.getByText("No run waits").waitFor();
+    await end(page);
+    for (const run of runs) await call(stage.keys.bob, "POST", `runs/${run.execution_id}/end`, { note: "the end" });
+    for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.bob, "DELETE", `jobs/${id}`);
+  });
+});

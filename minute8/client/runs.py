@@ -25,6 +25,7 @@ from minute8.client.shapes import (
     ChangedJob,
     ClockChangePage,
     ComingExecution,
+    ConcurrencyKey,
     EndedRun,
     ErasedRun,
     ExpectedOfJob,
@@ -357,6 +358,11 @@ class RunCalls:
             ),
             lambda page: page["executions"],
         )
+
+    @Operation
+    def list_permits(self, key: str) -> Request[ConcurrencyKey]:
+        """Who has the permits of a concurrency key, and who waits."""
+        return Request("GET", "/v1/permits", query={"key": key})
 
     @Operation
     def density(self, *, from_at: str | None = None, until_at: str | None = None) -> Request[TenantDensity]:

@@ -449,6 +449,32 @@ class CallbackAnswer(TypedDict):
     stop: bool
 
 
+class PermitHolder(TypedDict):
+    """A run that has a permit."""
+
+    execution_id: str
+    job_id: str
+    until_at: str
+    since_at: NotRequired[str]
+
+
+class Waiter(TypedDict):
+    """A run that waits for a permit."""
+
+    execution_id: str
+    job_id: str
+    since_at: str
+    until_at: str
+
+
+class ConcurrencyKey(TypedDict):
+    """Who has the permits of a concurrency key, and who waits."""
+
+    key: str
+    holders: list[PermitHolder]
+    waiting: list[Waiter]
+
+
 class ExpectedRun(TypedDict):
     """The run of a due instant; `GET /v1/runs/{execution_id}` has all of it."""
 

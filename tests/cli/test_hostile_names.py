@@ -44,6 +44,7 @@ jobs explain report 2026-11-21T03:15:00Z
 !runs show RUN
 runs watch report --looks 1
 runs summary report
+runs permits crm
 runs erase RUN --yes
 runs retry RUN
 runs end OTHER --note HOSTILE --yes

@@ -163,6 +163,25 @@ def test_run_now_does_not_believe_a_record_that_is_written_before_the_call(
     assert 14 <= world.clock.now() - began_at <= 18, "as long as the service may still refuse it"
 
 
+def test_permits_says_who_has_one_and_who_waits(desk: Desk) -> None:
+    concurrency = {"key": "crm", "limit": 1}
+    for job_id in ("first", "second"):
+        definition = job(at="2026-11-21T03:15:00Z", concurrency=concurrency, completion="callback")
+        desk.office.alice("PUT", f"/v1/jobs/{job_id}", definition)
+    desk.office.world.run_until("2026-11-21T03:16:00Z")
+    shown = desk("runs", "permits", "crm", "--json").json
+    (holder,), (waits,) = shown["holders"], shown["waiting"]
+    assert {holder["job_id"], waits["job_id"]} == {"first", "second"}
+    assert holder["since_at"] == "2026-11-21T03:15:00Z" and waits["since_at"].startswith("2026-11-21T03:15:0")
+    lines = desk("runs", "permits", "crm").out.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["has", "one", holder["execution_id"]],
+        ["waits", waits["execution_id"], "2026-11-21T03:15:00Z"],
+    ]
+    assert desk("runs", "permits", "other").out == "nobody has a permit\n"
+    assert desk("runs", "permits", "no key").code == 2
+
+
 def test_cancel_and_end_say_what_becomes_of_the_work(desk: Desk) -> None:
     world, answers = desk.office.world, []
     no_answer = Outcome(ok=False, error_type="TimedOut", error="no answer within 3 s", unanswered=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.runs.holders import MAX_PLACES
+from common.runs.holders import MAX_PLACES, Holders, State
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.storage import keys
@@ -213,3 +213,23 @@ def test_what_a_job_may_ask_for(
     with pytest.raises(InvalidInput) as error:
         world.registry.create("alice", "job", definition)
     assert error.value.field == refused
+
+
+def test_a_key_names_who_has_its_permits_and_who_waits_the_longest_first(world: World) -> None:
+    create(world, 4)
+    world.run_until(DUE)
+    shown = Holders(world.table("runs"), world.queue, world.clock)
+    state, records = shown.shown("alice", "crm")
+    began = {context["job_id"] for _, context in world.target.calls}
+    assert {name.partition(":")[0] for name in state.holders} == began
+    assert all(records[name].started_at == pytest.approx(at(DUE), abs=1) for name in state.holders)
+    waiting = state.in_line()
+    assert len(waiting) == 2
+    assert shown.shown("bob", "crm") == (State({}, {}), {})
+    # A holder whose permit nobody has freed yet, and whose record has ended, has none.
+    ended = sorted(state.holders)[0]
+    record = records[ended]
+    world.table("runs").put(
+        {**record.to_item(), "status": "succeeded", "finished_at": int(world.clock.now())}
+    )
+    assert ended not in shown.shown("alice", "crm")[0].holders

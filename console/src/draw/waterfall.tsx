@@ -1,8 +1,11 @@
-/** The steps of one run: from due to its end, each wait and each attempt as a bar. */
+/** The steps of one run: from its fire time to its end, each wait and each attempt with its instant and as a bar. */
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
+import type { Job } from "../lib/jobs";
+import { to } from "../lib/router";
 import { duration } from "../lib/time";
+import { Time } from "../ui/parts";
 import { Scroll } from "../ui/table";
 
 type Run = Shapes["Run"];
@@ -18,9 +21,11 @@ export interface Step {
 
 /** The steps of a run, the first first. `present` ends what goes on. Pure. */
 export function stepsOf(run: Run, present: number): Step[] {
-  const due = Date.parse(run.due_at);
   const steps: Step[] = [];
-  let at = due;
+  let at = Date.parse(run.due_at);
+  const planned = Date.parse(run.fire_at);
+  if (run.trigger === "schedule" && planned < at)
+    steps.push({ name: "spread, as the schedule says", from: planned, until: at, tone: "wait", result: "" });
   for (const attempt of run.attempts) {
     const from = Date.parse(attempt.started_at);
     const isOpen = !attempt.finished_at;
@@ -30,9 +35,9 @@ export function stepsOf(run: Run, present: number): Step[] {
       at = Math.max(at, end);
     };
     if (attempt.attempt === 1) wait("waited for its turn", at + (run.waited_s ?? 0) * 1000);
-    wait(attempt.attempt === 1 ? "until it started" : "waited to retry", from);
+    wait(attempt.attempt === 1 ? "queued, until it was called" : "waited to retry", from);
     steps.push({
-      name: `attempt ${attempt.attempt}`,
+      name: isOpen ? `attempt ${attempt.attempt}: called` : `attempt ${attempt.attempt}: called, answered`,
       from,
       until,
       tone: toneOf(attempt.outcome, isOpen),
@@ -59,9 +64,21 @@ function toneOf(outcome: string | null | undefined, isOpen: boolean): Step["tone
   return isOpen ? "busy" : "good";
 }
 
+/** The name of a step; for which permit or run it waited. */
+function Name({ step, job }: { step: Step; job: Job | undefined }): JSX.Element {
+  const key = job?.concurrency?.key;
+  if (!key || !step.name.endsWith("for its turn")) return <>{step.name}</>;
+  return (
+    <>
+      {step.name}: a permit of <a href={to(["permits", key])}>{key}</a>
+    </>
+  );
+}
+
 const CLASSES = { wait: "f-quiet", good: "f-good", bad: "f-bad", busy: "f-busy" };
 
-export function Waterfall({ run, present }: { run: Run; present: number }): JSX.Element | null {
+export function Waterfall(props: { run: Run; job: Job | undefined; present: number }): JSX.Element | null {
+  const { run, job, present } = props;
   const steps = stepsOf(run, present);
   const [first] = steps;
   if (!first) return null;
@@ -73,7 +90,12 @@ export function Waterfall({ run, present }: { run: Run; present: number }): JSX.
         <tbody>
           {steps.map((step) => (
             <tr key={`${step.name} ${step.from}`}>
-              <th scope="row">{step.name}</th>
+              <th scope="row">
+                <Name step={step} job={job} />
+              </th>
+              <td>
+                <Time at={new Date(step.from).toISOString()} zone={job?.schedule.timezone ?? undefined} />
+              </td>
               <td class="bars">
                 <svg viewBox="0 0 1000 14" preserveAspectRatio="none" width="100%" height="14" aria-hidden="true">
                   <rect x="0" y="6.500" width="1000" height="1" class="f-track" />
@@ -87,10 +109,17 @@ export function Waterfall({ run, present }: { run: Run; present: number }): JSX.
                 </svg>
               </td>
               <td class="num">{duration((step.until - step.from) / 1000)}</td>
-              <td class="num muted">+{duration((step.from - from) / 1000)}</td>
               <td class={step.tone === "bad" ? "bad" : "muted"}>{step.result}</td>
             </tr>
           ))}
+          {run.finished_at ? (
+            <tr>
+              <th scope="row">recorded</th>
+              <td>
+                <Time at={run.finished_at} zone={job?.schedule.timezone ?? undefined} />
+              </td>
+            </tr>
+          ) : null}
         </tbody>
       </table>
     </Scroll>

@@ -33,6 +33,7 @@ export const PARTS: PartsOf<"get"> & Pick<PartsOf<"post">, typeof READ_BY_POST> 
   "/v1/operator-overview": ["totals", "hours", "holds", "tenants"],
   "/v1/operator-planning": ["windows", "set_aside", "findings"],
   "/v1/overview": ["errors"],
+  "/v1/permits": ["holders", "waiting"],
   "/v1/platform/unrecorded": ["executions"],
   "/v1/runs": ["runs"],
   "/v1/runs/{execution_id}": ["execution_id", "attempts"],

@@ -234,7 +234,14 @@ export function anchored(schedule: Definition, job: Anchored | null): Definition
 }
 
 /** What goes into each of several schedules, and not beside them. */
-const OF_ONE: readonly Box[] = ["timezone", "exclude_dates", "exclude_weekdays", "exclude_calendars", "include_calendars", "on_excluded"];
+const OF_ONE: readonly Box[] = [
+  "timezone",
+  "exclude_dates",
+  "exclude_weekdays",
+  "exclude_calendars",
+  "include_calendars",
+  "on_excluded",
+];
 
 /** The form without the boxes that its kind of schedule does not have. */
 function said(form: Form): Form {

@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { consequences, diffOf, shortly } from "../lib/diff";
 import type { Job } from "../lib/jobs";
 import { useLoad } from "../lib/load";
+import { to } from "../lib/router";
 import { api } from "../lib/session";
 import { Card, Code, Empty, Facts, Found, Linked, Problem, Text, Time, Waiting } from "../ui/parts";
 
@@ -83,8 +84,11 @@ export function Definition({ job }: { job: Job }): JSX.Element {
             ? [
                 [
                   "At a time",
-                  `${job.concurrency.limit} of ${job.concurrency.key}, else ${job.concurrency.when_full}`,
-                ] as [string, string],
+                  <span key="k">
+                    {job.concurrency.limit} of <a href={to(["permits", job.concurrency.key])}>{job.concurrency.key}</a>,
+                    else {job.concurrency.when_full}
+                  </span>,
+                ] as [string, JSX.Element],
               ]
             : []),
           ...(alert ? [["Alert", <Text key="a">{alert}</Text>] as [string, JSX.Element]] : []),

@@ -3,6 +3,7 @@
 export { Failures } from "./failures";
 export { Job } from "./job";
 export { Jobs } from "./jobs";
+export { Permits } from "./permits";
 export { Run } from "./run";
 export { Runs } from "./runs";
 export { Upcoming } from "./upcoming";

@@ -76,7 +76,7 @@ function Shown({ run, job, isGone }: { run: RunShape; job: Job | undefined; isGo
         </div>
       ) : null}
       <Card title="Steps of this run">
-        <Waterfall run={run} present={now.value} />
+        <Waterfall run={run} job={job} present={now.value} />
         {run.attempts.length ? null : <p class="muted">No attempt was made.</p>}
       </Card>
       <Attempts run={run} />
@@ -273,11 +273,6 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
     say("The run has ended");
     refresh();
   };
-  const end = async () => {
-    const { freed } = await api().post("/v1/runs/{execution_id}/end", { path, body: { note } });
-    say(freed.length ? `The run has ended; freed: ${freed.join(", ")}` : "The run has ended; it held nothing");
-    refresh();
-  };
   const erase = async () => {
     const { not_covered: others } = await api().delete("/v1/runs/{execution_id}/details", { path });
     say(`Erased. Not covered: ${others.join(", ")}`);
@@ -328,12 +323,23 @@ function Actions({ run, job }: { run: RunShape; job: Job | undefined }): JSX.Ele
           <Note note={note} set={setNote} />
         </Ask>
       ) : null}
-      {ending ? (
-        <Ask title="End this run by force" verb="End the run" danger act={end} close={() => setEnding(false)}>
-          <p>Its permits are free at once. If its work goes on, the next run runs beside it.</p>
-          <Note note={note} set={setNote} />
-        </Ask>
-      ) : null}
+      {ending ? <EndByForce id={run.execution_id} close={() => setEnding(false)} /> : null}
     </>
+  );
+}
+
+export function EndByForce({ id, close }: { id: string; close: () => void }): JSX.Element {
+  const [note, setNote] = useState("");
+  const act = async () => {
+    const path = { execution_id: id };
+    const { freed } = await api().post("/v1/runs/{execution_id}/end", { path, body: { note } });
+    say(freed.length ? `The run has ended; freed: ${freed.join(", ")}` : "The run has ended; it held nothing");
+    refresh();
+  };
+  return (
+    <Ask title="End this run by force" verb="End the run" danger act={act} close={close}>
+      <p>Its permits are free at once. If its work goes on, the next run runs beside it.</p>
+      <Note note={note} set={setNote} />
+    </Ask>
   );
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -11,6 +12,7 @@ from common.errors import InvalidInput, NotFound
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import TimeRange
 from common.history.summary import Summary
+from common.jobs.spec import CONCURRENCY_KEY
 from common.limits import MAX_PAGE
 from common.planning.execution import split_execution_id, split_run_name
 from common.positions import KeyText
@@ -127,6 +129,51 @@ def list_runs(services: Services, request: Request) -> Response:
         {**runs, **rest_of_list(request, list_name, span, page.after)},
         version=json.dumps([runs, page.after is None]),  # the rest says when it was asked
     )
+
+
+@ROUTES.add(
+    "GET",
+    "/v1/permits",
+    "read",
+    response="ConcurrencyKey",
+    query=(Query("key", "The concurrency key.", {"type": "string", "pattern": CONCURRENCY_KEY}),),
+    weight=_FEW_READS,
+)
+def list_permits(services: Services, request: Request) -> Response:
+    """Who has the permits of a concurrency key, and who waits.
+
+    A run is among the holders until its record shows that it has ended, even if nobody has freed its permit yet. A key
+    that nobody uses has none. One read of the key, and one of the records of those that it names.
+    """
+    key = request.query.get("key", "")
+    if not re.fullmatch(CONCURRENCY_KEY, key):
+        raise InvalidInput("key", "is no concurrency key", value=key, accepted=CONCURRENCY_KEY)
+    state, records = services.manual.holders.shown(request.tenant, key)
+    holders = [
+        {
+            **_named(request.tenant, name),
+            "until_at": rfc3339(int(lease.until)),
+            **(
+                {"since_at": rfc3339(int(run.started_at))}
+                if (run := records.get(name)) and run.started_at
+                else {}
+            ),
+        }
+        for name, lease in sorted(state.holders.items())
+    ]
+    waiting = [
+        {
+            **_named(request.tenant, name),
+            "since_at": rfc3339(int(state.waiting[name].since)),
+            "until_at": rfc3339(int(state.waiting[name].until)),
+        }
+        for name in state.in_line()
+    ]
+    return Response({"key": key, "holders": holders, "waiting": waiting})
+
+
+def _named(tenant: str, name: str) -> dict[str, str]:
+    return {"execution_id": f"{tenant}:{name}", "job_id": name.partition(":")[0]}
 
 
 def page_view(page: Page[Run, Any], now: float) -> dict[str, Any]:

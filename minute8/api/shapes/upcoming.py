@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from minute8.api.shapes.base import (
+    ExecutionId,
     Instant,
     JobId,
     NextCursor,
@@ -210,3 +211,33 @@ class SchedulePreview(ResponseBody, kw_only=True):
         ),
     ] = None
     tzdata: Annotated[str, Meta(description="The release of the time zone data.")]
+
+
+class PermitHolder(ResponseBody):
+    """A run that has a permit."""
+
+    execution_id: ExecutionId
+    job_id: JobId
+    until_at: Annotated[
+        Instant, Meta(description="The end of its lease: it has given the permit back by then.")
+    ]
+    since_at: Annotated[Instant | None, Meta(description="When its call went out.")] = None
+
+
+class Waiter(ResponseBody):
+    """A run that waits for a permit."""
+
+    execution_id: ExecutionId
+    job_id: JobId
+    since_at: Instant
+    until_at: Annotated[Instant, Meta(description="It is skipped if it has none by then.")]
+
+
+class ConcurrencyKey(ResponseBody):
+    """Who has the permits of a concurrency key, and who waits."""
+
+    key: Annotated[str, Meta(description="The key.")]
+    holders: Annotated[list[PermitHolder], Meta(description="By job.")]
+    waiting: Annotated[
+        list[Waiter], Meta(description="The longest wait first; up to 50, others come after these.")
+    ]

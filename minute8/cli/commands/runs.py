@@ -173,6 +173,28 @@ def _turn_words(run: Run, now: float) -> str:
     return f"since {seconds(waits_s)}" if run["status"] == "queued" and waits_s > 0 else "-"
 
 
+def permits(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(help="The concurrency key.")],
+    as_json: AsJson = False,
+) -> None:
+    """Show who has the permits of a concurrency key, and who waits for one."""
+    with session(ctx).client() as client:
+        shown = client.list_permits(key)
+    if as_json:
+        print_json(shown)
+        return
+    now = session(ctx).clock.now()
+    rows = [
+        (role, each["execution_id"], when(each.get("since_at"), now), when(each["until_at"], now))
+        for role, entries in (("has one", shown["holders"]), ("waits", shown["waiting"]))
+        for each in entries
+    ]
+    console().print(
+        output.table(("", "RUN", "SINCE", "AT MOST UNTIL"), rows) if rows else "nobody has a permit"
+    )
+
+
 def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:
     """What a target that calls back has told, and whether a person wants it to stop."""
     rows = [

@@ -46,6 +46,7 @@ ENTRIES: Mapping[str, Entry] = {
         ".runs:app",
         {
             "summary": ".runs:summary",
+            "permits": ".runs:permits",
             "retry": ".manual:retry",
             "cancel": ".manual:cancel",
             "end": ".manual:end",
