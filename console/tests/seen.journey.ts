@@ -114,15 +114,20 @@ const ACTIONS: Record<string, string[]> = {
   keys: ["New key", "Revoke"],
 };
 
+// What fields take that do not take any text.
+const FITTING: [asked: RegExp, text: string][] = [
+  [/dates/i, "2026-12-24"],
+  [/target|address/i, "https://a.example.com"],
+];
+
 /** Fill what a dialog asks for, so that it can be sent. */
 async function fillAll(page: Page): Promise<void> {
   const fields = page.getByRole("dialog").locator("input:not([type=checkbox]):not([type=radio]), textarea");
   for (const field of await fields.all()) {
     if (!(await field.isEditable()) || (await field.inputValue())) continue;
     const label = await field.evaluate((element: HTMLInputElement) => element.labels?.[0]?.textContent ?? "");
-    await field.fill(
-      /dates/i.test(label) ? "2026-12-24" : /target|address/i.test(label) ? "https://a.example.com" : "x",
-    );
+    const fitting = FITTING.find(([asked]) => asked.test(label))?.[1];
+    await field.fill(fitting ?? "x");
   }
 }
 
