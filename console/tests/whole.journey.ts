@@ -1,18 +1,12 @@
 /** Nothing is hidden: not a column on a phone, not the scale of a bar, not a refusal, and not that a page is too large. */
 
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { call, close, end, newPage, settled, show, signIn, stage, viewsOf } from "./stage";
 
 const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
 
-beforeAll(async () => {
-  await call(stage.keys.bob, "PUT", "calendars/whole", { dates: ["2026-12-24"] });
-});
-afterAll(async () => {
-  await call(stage.keys.bob, "DELETE", "calendars/whole");
-  await close();
-});
+afterAll(close);
 
 const nodes = (page: Page) => page.evaluate(() => document.querySelectorAll("*").length);
 const MOST_NODES = 3_000;
@@ -25,7 +19,7 @@ describe("a view of many things", () => {
 
   it("is light: an audit of 5,000 creations in one line, of which some are drawn", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.bob);
+    await signIn(page, stage.keys.wanda);
     const after = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`field${n}`, "value"]));
     const entries = Array.from({ length: 5_000 }, (_, n) => ({
       ...{ entry_id: `e${n}`, at: "2026-11-28T03:00:00Z", action: "job.created", subject: `job-${n}` },
@@ -44,7 +38,7 @@ describe("a view of many things", () => {
 
   it("is light: a thousand runs", async () => {
     const page = await newPage();
-    await signIn(page, stage.keys.bob);
+    await signIn(page, stage.keys.wanda);
     const runs = Array.from({ length: 1_000 }, (_, n) => ({ ...refused, execution_id: `bob:many:${n}` }));
     await page.route("**/v1/runs?*", (route) => route.fulfill({ json: { runs, next_cursor: null, unreadable: [] } }));
     await show(page, "runs");
@@ -58,18 +52,19 @@ describe("a part that failed", () => {
   it("comes back within seconds by itself, after an answer that is no JSON, and at once when the network is back", async () => {
     const page = await newPage();
     await page.clock.install();
-    await signIn(page, stage.keys.bob);
+    await signIn(page, stage.keys.wanda);
     let asked = 0;
-    await page.route("**/v1/calendars*", (route) =>
+    await page.route("**/v1/secrets", (route) =>
       asked++
-        ? route.fallback()
-        : route.fulfill({ body: '{"calendars": [', contentType: "application/json", headers: { ETag: 'W/"1"' } }),
+        ? route.fulfill({ json: { secrets: [] } })
+        : route.fulfill({ body: '{"secrets": [', contentType: "application/json", headers: { ETag: 'W/"1"' } }),
     );
-    await show(page, "calendars");
+    await show(page, "secrets");
     await page.getByText("The API does not answer").waitFor();
     await page.clock.runFor(2_000);
-    await page.getByText("whole").first().waitFor();
+    await page.getByText("No secrets yet").first().waitFor();
     expect(await page.getByText("The API does not answer").count()).toBe(0);
+    await page.unroute("**/v1/secrets");
     await page.context().setOffline(true);
     await page.keyboard.press("r");
     // The client tries four times.
@@ -153,9 +148,9 @@ describe("a picture", () => {
   });
 
   it("of a young job begins with the job, and says which scale is whose", async () => {
-    await call(stage.keys.bob, "PUT", "jobs/young", job);
+    await call(stage.keys.wanda, "PUT", "jobs/young", job);
     const page = await newPage();
-    await signIn(page, stage.keys.bob);
+    await signIn(page, stage.keys.wanda);
     await show(page, "jobs/young");
     const picture = page.getByRole("img", { name: /^Expected against actual/ });
     await picture.getByText("what is due →").waitFor();
@@ -164,7 +159,7 @@ describe("a picture", () => {
       svg.getBoundingClientRect().width,
     ]);
     expect(now).toBeLessThan((whole ?? 0) / 10);
-    await call(stage.keys.bob, "DELETE", "jobs/young");
+    await call(stage.keys.wanda, "DELETE", "jobs/young");
     await end(page);
   });
 });
@@ -172,10 +167,12 @@ describe("a picture", () => {
 describe("a concurrency key", () => {
   it("says who has its permits and who waits since when, ends a run by hand, and is named in the run’s story", async () => {
     const keyed = { ...job, payload: { duration_s: 20 }, concurrency: { key: "whole", limit: 1 } };
-    for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.bob, "PUT", `jobs/${id}`, keyed);
-    const runs = await Promise.all(["keyed-1", "keyed-2"].map((id) => call(stage.keys.bob, "POST", `jobs/${id}/run`)));
+    for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.wanda, "PUT", `jobs/${id}`, keyed);
+    const runs = await Promise.all(
+      ["keyed-1", "keyed-2"].map((id) => call(stage.keys.wanda, "POST", `jobs/${id}/run`)),
+    );
     const page = await newPage({ viewport: { width: 375, height: 740 } });
-    await signIn(page, stage.keys.bob);
+    await signIn(page, stage.keys.wanda);
     await show(page, "jobs/keyed-1/definition");
     await page.getByRole("link", { name: "whole", exact: true }).click();
     const [held, waits] = ["Have a permit", "Wait for a permit"].map((name) => page.getByRole("table", { name }));
@@ -193,7 +190,7 @@ describe("a concurrency key", () => {
     await page.getByText("The run has ended; freed: concurrency key whole").waitFor();
     await page.getByText("No run waits").waitFor();
     await end(page);
-    for (const run of runs) await call(stage.keys.bob, "POST", `runs/${run.execution_id}/end`, { note: "the end" });
-    for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.bob, "DELETE", `jobs/${id}`);
+    for (const run of runs) await call(stage.keys.wanda, "POST", `runs/${run.execution_id}/end`, { note: "the end" });
+    for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.wanda, "DELETE", `jobs/${id}`);
   });
 });
