@@ -117,6 +117,7 @@ const ACTIONS: Record<string, string[]> = {
 // What fields take that do not take any text.
 const FITTING: [asked: RegExp, text: string][] = [
   [/dates/i, "2026-12-24"],
+  [/job’s id/, "seen-actions"],
   [/target|address/i, "https://a.example.com"],
 ];
 
