@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from common.jobs.not_running import NotRunning
+from common.jobs.not_running import NotRunning, stopped_tenants
 from common.planning.execution import Execution
 from common.platform import daily_report
 from common.platform.daily_report import DailyReport, read_report
@@ -118,6 +118,22 @@ def test_it_names_what_does_not_run_until_it_runs_again(lived: World) -> None:
     lived.store.pause("bob", "fails")  # a change starts anew
     assert "Not running: 0" in report_of(lived).text().splitlines()
     assert not list(lived.table("jobs").query(Query(keys.STOPPED)))
+
+
+def test_a_note_that_comes_during_a_look_stays_listed(lived: World) -> None:
+    notes, at_once = lived.store.not_running, NotRunning("overlap", lived.clock.now(), "3 runs in a row")
+    notes.begin("alice", "works", at_once)
+    notes.end(lived.store.get("alice", "works"))
+
+    def begin_again(operation: str) -> None:
+        if operation == "delete_item":
+            lived.dynamodb.before = lambda name: None
+            notes.begin("alice", "works", at_once)
+
+    lived.dynamodb.before = begin_again
+    stopped_tenants(lived.table("jobs"))  # it saw none, and would take the tenant from the list
+    of_tenants, is_all = stopped_tenants(lived.table("jobs"))
+    assert is_all and [note.name for note in of_tenants["alice"].notes] == ["works"]
 
 
 def test_a_deployment_of_this_hour_has_a_report(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
