@@ -146,7 +146,7 @@ class JobDirectory:
         return rows
 
     def streaks(self, tenant: str) -> dict[str, Streak]:
-        """What is noted of jobs that fail or do not run, by id, and of addresses that are switched off. One query."""
+        """What is noted of jobs that fail or do not run, by id. One query."""
         items = self.jobs.query(
             Query(
                 tenant,

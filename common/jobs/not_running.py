@@ -168,7 +168,7 @@ def _fires_of(run: Run) -> int:
 
 
 def of_tenant(jobs: Table, tenant: str, most: int, *, consistent: bool = False) -> Iterator[NotRunning]:
-    """What is noted of a tenant, at most so many, by names. Whoever reads it compares the revision of the job."""
+    """What is noted of a tenant's jobs, at most so many, by names. Whoever reads it compares their revisions."""
     query = Query(
         tenant,
         sk_prefix=keys.STREAK_PREFIX,
@@ -194,12 +194,13 @@ class StoppedOfTenant:
 
 
 def stopped_now(jobs: Table, tenant: str) -> StoppedOfTenant:
-    """The notes that are of their job as it is now. A query, and a read of the jobs that it names."""
+    """The notes that are of their job as it is now. Two queries, and a read of the jobs that they name."""
     notes = list(of_tenant(jobs, tenant, MAX_NOTES + 1, consistent=True))
-    named = [keys.job(tenant, note.name) for note in notes if not note.is_address]
+    named = [keys.job(tenant, note.name) for note in notes]
     items = jobs.get_many(named, attributes=("sk", "revision"))
     revisions = {item["sk"].removeprefix(keys.JOB_PREFIX): item["revision"] for item in items}
-    present = [note for note in notes if note.is_address or revisions.get(note.name) == note.revision]
+    present = [note for note in notes if revisions.get(note.name) == note.revision]
+    present += addresses_off(jobs, tenant)
     present.sort(key=lambda note: (-note.since_at, note.name))
     return StoppedOfTenant(tuple(present[:MAX_NOTES]), len(notes) <= MAX_NOTES)
 
@@ -223,9 +224,10 @@ def listing(tenant: str, now: float) -> Item:
     return {**keys.stopped_tenant(tenant), "mark": secrets.token_hex(8), "expires_at": expires_at}
 
 
-def address_key(tenant: str, subscription: str) -> keys.Key:
-    """The key of the note that a subscription's address is switched off."""
-    return keys.failure_streak(tenant, f"{_ADDRESS_MARK}{subscription}")
+def addresses_off(jobs: Table, tenant: str) -> Iterator[NotRunning]:
+    """What is noted of a tenant's addresses that are switched off."""
+    query = Query(keys.notices(tenant), sk_prefix=keys.STREAK_PREFIX)
+    return filter(None, map(NotRunning.of_item, jobs.query(query)))
 
 
 def address_off(tenant: str, subscription: str, since_at: float, error: str, now: float) -> Item:
@@ -233,4 +235,4 @@ def address_off(tenant: str, subscription: str, since_at: float, error: str, now
     note = NotRunning(ADDRESS_OFF, since_at, f"its address has failed for three days: {error}").note()
     streak = {"began_at": math.floor(now), "failures": 0, "failed_run": "", "revision": 0}
     kept = {"not_running": note, "expires_at": math.floor(now) + STREAK_KEPT_S}
-    return {**address_key(tenant, subscription), **streak, **kept}
+    return {**keys.address_off(tenant, subscription), **streak, **kept}

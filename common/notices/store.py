@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from common.errors import NotFound
+from common.jobs.not_running import NotRunning
 from common.notices.subscription import Subscription
 from common.storage import keys
 from common.storage.expressions import Attribute, Condition
@@ -32,8 +33,19 @@ class Subscriptions:
 
     def of_tenant(self, tenant: str, *, consistent: bool = True) -> list[Subscription]:
         """All of a tenant, by name: at most MAX_SUBSCRIPTIONS."""
-        items = self.table.query(Query(tenant, sk_prefix=keys.SUBSCRIPTION_PREFIX, consistent=consistent))
-        return [Subscription.from_item(item) for item in items]
+        return self.with_addresses_off(tenant, consistent=consistent)[0]
+
+    def with_addresses_off(
+        self, tenant: str, *, consistent: bool = True
+    ) -> tuple[list[Subscription], list[NotRunning]]:
+        """The same, and what is noted of addresses that are switched off. One query."""
+        subscriptions, notes = [], []
+        for item in self.table.query(Query(keys.notices(tenant), consistent=consistent)):
+            if item["sk"].startswith(keys.SUBSCRIPTION_PREFIX):
+                subscriptions.append(Subscription.from_item(item))
+            elif note := NotRunning.of_item(item):
+                notes.append(note)
+        return subscriptions, notes
 
     def subscribers(self) -> Iterator[tuple[str, str]]:
         """The tenants that have, or had, subscriptions, each with the mark of its last change."""

@@ -215,6 +215,7 @@ class Deletions:
         audit = Audit(self.tenants).table
         parts = [(table, tenant_id, "others") for table in (self.jobs, self.tenants, audit)]
         parts.append((audit, keys.seals(tenant_id), "others"))
+        parts += [(self.jobs, partition(tenant_id), "others") for partition in (keys.notices, keys.exports)]
         keeps = (keys.JOB_PREFIX, keys.FORMER_PREFIX, keys.tenant(tenant_id)["sk"])
         return _remove(parts, most, removed, keeps)[0]
 

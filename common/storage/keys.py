@@ -105,14 +105,16 @@ job_text = Row("jobs", "{tenant}#{job_id}#text", "{sha256}", "a large payload of
 schedule_group = Row(
     "jobs", "{tenant}", SCHEDULE_GROUP_PREFIX + "{name}", "a group of schedules, and its tags"
 )
-exported_day = Row("jobs", "{tenant}", "EXPORTED#{date}", "what of a day's runs is exported")
+# Partitions of their own, in which no job lies: their writers may write nothing else (deploy/roles.yml).
+exported_day = Row("jobs", "{tenant}##exports", "{date}", "what of a day's runs is exported")
 backfill = Row("jobs", "{tenant}", "BACKFILL#{job_id}#{backfill_id}", "how far a backfill is")
 asked_by_hand = Row("jobs", "{tenant}", "ASKED#{job_id}#{nonce}", "when a run was asked for by hand")
 idempotency_key = Row("jobs", "{tenant}", "ONCE#{sha256}", "what a request created, for a day")
 newest_event = Row("jobs", "{tenant}", "EVENT#{job_id}", "the newest event that changed the job")
 subscription = Row(
-    "jobs", "{tenant}", SUBSCRIPTION_PREFIX + "{name}", "an address and what it is still to hear"
+    "jobs", "{tenant}##notices", SUBSCRIPTION_PREFIX + "{name}", "an address and what it is still to hear"
 )
+address_off = Row("jobs", "{tenant}##notices", STREAK_PREFIX + "#{name}", "that an address is switched off")
 subscriber = Row("jobs", SUBSCRIBERS, "{tenant}", "a tenant that has subscriptions")
 additions = Row("jobs, tenants", "{tenant}", "ADDITIONS#{kind}", "a mark that each new item changes")
 stopped_tenant = Row("jobs", STOPPED, "{tenant}", "a tenant with jobs that do not run")
@@ -164,6 +166,7 @@ seal = Row("audit", "SEALS#{tenant}", "{number:09d}", "the hashes of the entries
 texts_of_job, listings, shard_partition = job_text.partition, listing.partition, due_entry.partition
 projected_windows, projected_portions = projected_window.partition, projected_portion.partition
 projected_days, seals = projected_day.partition, seal.partition
+exports, notices = exported_day.partition, subscription.partition
 
 
 def line(key: Key) -> Key:

@@ -26,7 +26,7 @@ from common import events, telemetry
 from common.clock import Clock
 from common.errors import NotFound
 from common.events import Events
-from common.jobs.not_running import address_key, address_off, listing
+from common.jobs.not_running import address_off, listing
 from common.notices import grouping
 from common.notices.message import body, described
 from common.notices.store import Subscriptions
@@ -41,6 +41,7 @@ from common.notices.subscription import (
     Subscription,
 )
 from common.planning.due_index import DueIndex
+from common.storage import keys
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import is_held
@@ -171,8 +172,8 @@ class Notifier:
             return []
         if rules.state == SUSPENDED:
             return []
-        subscriptions = self.subscriptions.of_tenant(tenant)
-        stopped = self.reader.not_running(tenant)
+        subscriptions, addresses_off = self.subscriptions.with_addresses_off(tenant)
+        stopped = self.reader.not_running(tenant, addresses_off)
         self._note_addresses(tenant, subscriptions, stopped, now)
         if not subscriptions:
             self.subscriptions.drop_subscriber(tenant, mark)
@@ -201,7 +202,7 @@ class Notifier:
             about = {"tenant": tenant, "subscription": name, "since_at": int(since_at), "error": error}
             self.events.publish(events.ADDRESS_OFF, about)
         for name in stopped.addresses - off.keys():
-            self.subscriptions.table.delete(address_key(tenant, name))
+            self.subscriptions.table.delete(keys.address_off(tenant, name))
 
     def _happenings(
         self, tenant: str, subscriptions: Sequence[Subscription], kept_s: int, now: float

@@ -118,17 +118,17 @@ class ProblemReader:
         runs = list(islice(readable_runs(self.runs.query(newest)), MAX_FAILURES + 1))
         return [_failure(run) for run in reversed(runs[:MAX_FAILURES])], len(runs) <= MAX_FAILURES
 
-    def not_running(self, tenant: str) -> Stopped:
-        """What does not run now: one query, and a read of the jobs that it names."""
+    def not_running(self, tenant: str, addresses_off: Sequence[not_running.NotRunning]) -> Stopped:
+        """What does not run now: one query, and a read of the jobs that it names. The addresses are read before."""
         notes = list(not_running.of_tenant(self.jobs, tenant, MAX_NOT_RUNNING))
-        job_keys = [keys.job(tenant, note.name) for note in notes if not note.is_address]
+        job_keys = [keys.job(tenant, note.name) for note in notes]
         stored = readable(self.jobs.get_many(job_keys, consistent=False))
         jobs = {(job.job_id, job.revision): job for job in stored if job.state != DELETED}
         problems = [
             (_stopped(note), _labels(job)) for note in notes if (job := jobs.get((note.name, note.revision)))
         ]
-        problems += [(_stopped(note), JobLabels()) for note in notes if note.is_address]
-        addresses = frozenset(note.subject for note in notes if note.is_address)
+        problems += [(_stopped(note), JobLabels()) for note in addresses_off]
+        addresses = frozenset(note.subject for note in addresses_off)
         return Stopped(tuple(problems), addresses, len(notes) < MAX_NOT_RUNNING)
 
     def without_muted(self, tenant: str, problems: Sequence[Problem], now: float) -> list[Problem]:

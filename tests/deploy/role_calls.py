@@ -82,7 +82,7 @@ _OTHERS = (
 
 
 class Needed(NamedTuple):
-    """What a call needs: an action on a resource of the template. `pk`: the partition that a query reads."""
+    """What a call needs: an action on a resource of the template. `pk`: the partition of a query, or of one item."""
 
     function: str
     action: str
@@ -160,7 +160,7 @@ class Recorder:
 
 def _of_dynamodb(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if action := _ONE_ITEM.get(name):
-        yield f"dynamodb:{action}", _table(request["TableName"]), ""
+        yield f"dynamodb:{action}", _table(request["TableName"]), _partition(request)
     elif action := _BATCHES.get(name):
         for table in request["RequestItems"]:
             yield f"dynamodb:{action}", _table(table), ""
@@ -171,11 +171,15 @@ def _of_dynamodb(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, s
     elif name == "transact_write_items":
         for write in request["TransactItems"]:
             ((kind, part),) = write.items()
-            yield f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", _table(part["TableName"]), ""
+            yield f"dynamodb:{_TRANSACTION_ACTIONS[kind]}", _table(part["TableName"]), _partition(part)
     else:
         for statement in request["Statements"]:
             assert statement["Statement"].startswith("INSERT INTO "), statement
             yield "dynamodb:PartiQLInsert", _table(statement["Statement"].split('"')[1]), ""
+
+
+def _partition(request: Mapping[str, Any]) -> str:
+    return str((request.get("Key") or request["Item"])["pk"]["S"])
 
 
 def _of_letters(name: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

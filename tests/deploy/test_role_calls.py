@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +74,9 @@ class Grant(NamedTuple):
     leading_keys: tuple[str, ...] = ()
 
     def allows(self, needed: Needed) -> bool:
-        return self[:3] == needed[:3] and (not self.leading_keys or needed.pk in self.leading_keys)
+        return self[:3] == needed[:3] and (
+            not self.leading_keys or any(fnmatchcase(needed.pk, pattern) for pattern in self.leading_keys)
+        )
 
     @property
     def is_used_elsewhere(self) -> bool:
@@ -94,8 +97,13 @@ def grants() -> Iterator[Grant]:
         [policy] = resources[f"{function}Role"]["Properties"]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]:
             if statement["Effect"] == "Allow":
-                condition = statement.get("Condition", {}).get("ForAllValues:StringEquals", {})
-                leading = tuple(condition.get("dynamodb:LeadingKeys", ()))
+                leading = tuple(
+                    pattern
+                    for operator in ("ForAllValues:StringEquals", "ForAllValues:StringLike")
+                    for pattern in statement.get("Condition", {})
+                    .get(operator, {})
+                    .get("dynamodb:LeadingKeys", ())
+                )
                 for resource in as_list(statement["Resource"]):
                     for action in as_list(statement["Action"]):
                         yield Grant(function, action, _named(resource), leading)
@@ -145,6 +153,26 @@ def needed() -> set[Needed]:
             with open_world() as world:
                 flow(world)
     return recorder.needed
+
+
+@pytest.mark.parametrize("function", ["Notifier", "Exporter"])
+def test_who_talks_to_others_addresses_can_write_no_job(function: str) -> None:
+    """No item of a tenant's jobs, and none of another kind that stands beside them in its partition."""
+    of_jobs = {
+        row.partition("alice", *"abc"[: row.pk.count("{") - 1])
+        for row in vars(keys).values()
+        if isinstance(row, keys.Row) and row.table.startswith("jobs") and row.pk.startswith("{tenant}")
+    }
+    others = of_jobs - {keys.notices("alice"), keys.exports("alice")} | {keys.job("alice", "j")["pk"]}
+    assert "alice" in others and "alice#a#text" in others
+    writes = [
+        Needed(function, action, "JobsTable", pk)
+        for action in ("dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:UpdateItem")
+        for pk in others
+    ]
+    assert [needed for needed in writes for grant in grants() if grant.allows(needed)] == []
+    own = keys.notices("alice") if function == "Notifier" else keys.exports("alice")
+    assert any(grant.allows(Needed(function, "dynamodb:PutItem", "JobsTable", own)) for grant in grants())
 
 
 def exported_days(world: World) -> None:

@@ -17,6 +17,7 @@ from common.events import JOB_NOT_RUNNING, JOB_RUNS_AGAIN
 from common.history.job_directory import JobDirectory
 from common.jobs import not_running as notes
 from common.jobs.job import Job
+from common.notices.store import Subscriptions
 from common.notices.subscription import SubscriptionState
 from common.registration.calendar_store import CalendarStore, jobs_that_end
 from common.runs.outcome import Outcome
@@ -89,7 +90,9 @@ class Telling:
         """What the overview names, with the reason."""
         directory = JobDirectory(self.world.tables.jobs, Audit(self.world.tables.tenants))
         jobs = directory.listed("alice", self.world.clock.now())
-        return {each.subject: each.reason for each in not_running(jobs, directory.streaks("alice"))}
+        _, addresses_off = Subscriptions(self.world.tables.jobs).with_addresses_off("alice")
+        notes = not_running(jobs, directory.streaks("alice"), addresses_off)
+        return {each.subject: each.reason for each in notes}
 
     @property
     def events(self) -> list[tuple[str, str]]:

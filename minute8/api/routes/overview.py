@@ -50,16 +50,17 @@ def failing(
     return shown, len(failing_jobs) - len(shown)
 
 
-def not_running(jobs: Iterable[ListedJob], streaks: Mapping[str, Streak]) -> list[NotRunning]:
+def not_running(
+    jobs: Iterable[ListedJob], streaks: Mapping[str, Streak], addresses_off: Iterable[NotRunning]
+) -> list[NotRunning]:
     """The jobs that do not run, and the addresses that are switched off, the newest first. Pure."""
     revisions = {job.job_id: job.revision for job in jobs}
     notes = [
         streak.not_running
         for streak in streaks.values()
-        if streak.not_running
-        and (streak.not_running.is_address or revisions.get(streak.not_running.name) == streak.revision)
+        if streak.not_running and revisions.get(streak.not_running.name) == streak.revision
     ]
-    return sorted(notes, key=lambda note: (-note.since_at, note.name))
+    return sorted([*notes, *addresses_off], key=lambda note: (-note.since_at, note.name))
 
 
 def soonest(jobs: Iterable[ListedJob], next_fire: NextFire, most: int) -> list[tuple[int, ListedJob]]:
@@ -152,7 +153,8 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
     quiet = muted_runs(services.tables.runs, tenant, muted, muted.last_failed.items())
     streaks = directory.streaks(tenant)
     failing_jobs, muted_jobs = failing(jobs, streaks, {job_id for job_id, _ in quiet})
-    stopped = not_running(jobs, streaks)
+    _, addresses_off = services.subscriptions.stored.with_addresses_off(tenant, consistent=False)
+    stopped = not_running(jobs, streaks, addresses_off)
     fires = Fires.of(services.store.jobs, tenant, now, _AHEAD_CPU_S)
     next_jobs = soonest(jobs, fires.next, _NEXT_SHOWN)
     return {
