@@ -161,7 +161,8 @@ def test_a_bound_holds_for_two_additions_at_once(
         died = play(stage.wire, steps, choose, before_writes)
         refused = [type(error) for error in died.values() if error]
         assert refused in ([Conflict], [QuotaExceeded]), died
-        assert len(list(world.table(table).query(Query("alice", sk_prefix=prefix)))) == 2
+        partition = keys.notices("alice") if kind == "subscriptions" else "alice"
+        assert len(list(world.table(table).query(Query(partition, sk_prefix=prefix)))) == 2
 
 
 @pytest.mark.parametrize("checked", [True, False])
