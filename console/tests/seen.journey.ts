@@ -1,6 +1,6 @@
 /** What an action comes to is seen where the eye is: on a desk, on a laptop and on a phone. */
 
-import type { Locator } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, expect, it } from "vitest";
 import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
 
@@ -104,3 +104,72 @@ it.each([1280, 768, 375])(
     await end(page);
   },
 );
+
+/** Views with actions, and the buttons of each that change something. */
+const ACTIONS: Record<string, string[]> = {
+  "jobs/seen-actions": ["Run now", "Skip next", "Pause", "Backfill", "Delete"],
+  calendars: ["New calendar", "Edit", "Delete"],
+  // This deployment keeps no secrets.
+  secrets: ["New secret"],
+  subscriptions: ["New subscription", "Edit", "Test", "Delete"],
+  keys: ["New key", "Revoke"],
+};
+
+// What fields take that do not take any text.
+const FITTING: [asked: RegExp, text: string][] = [
+  [/dates/i, "2026-12-24"],
+  [/job’s id/, "seen-actions"],
+  [/target|address/i, "https://a.example.com"],
+];
+
+/** Fill what a dialog asks for, so that it can be sent. */
+async function fillAll(page: Page): Promise<void> {
+  const fields = page.getByRole("dialog").locator("input:not([type=checkbox]):not([type=radio]), textarea");
+  for (const field of await fields.all()) {
+    if (!(await field.isEditable()) || (await field.inputValue())) continue;
+    const label = await field.evaluate((element: HTMLInputElement) => element.labels?.[0]?.textContent ?? "");
+    const fitting = FITTING.find(([asked]) => asked.test(label))?.[1];
+    await field.fill(fitting ?? "x");
+  }
+}
+
+it.each(SIZES)("at %i × %i the refusal of each action", async (width, height) => {
+  const { wanda } = stage.keys;
+  const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
+  await call(wanda, "PUT", "jobs/seen-actions", job);
+  await call(wanda, "PUT", "calendars/seen", { dates: ["2026-12-24"] });
+  await call(wanda, "PUT", "subscriptions/seen", { target: { kind: "http", url: `${stage.hooks}/taken` } });
+  await call(wanda, "POST", "keys", { role: "read", name: "seen" });
+  const page = await newPage({ viewport: { width, height } });
+  await signIn(page, wanda);
+  const json = { status: 409, title: "Conflict", detail: "nothing of this today", type: "about:blank" };
+  await page.route("**/v1/**", (route) =>
+    route.request().method() === "GET" || route.request().url().endsWith("/preview")
+      ? route.fallback()
+      : route.fulfill({ status: 409, contentType: "application/problem+json", json }),
+  );
+  for (const [view, names] of Object.entries(ACTIONS)) {
+    for (const name of names) {
+      await show(page, view);
+      await settled(page);
+      await page
+        .getByRole("main")
+        .getByRole("button", { name: new RegExp(`^${name}`) })
+        .first()
+        .click();
+      const dialog = page.getByRole("dialog");
+      const refusal = page.getByText("nothing of this today").first();
+      await Promise.race([dialog.waitFor(), refusal.waitFor()]);
+      if (await dialog.count()) {
+        await fillAll(page);
+        await dialog.locator("button[type=submit]").click();
+      }
+      await refusal.waitFor().catch(() => expect.unreachable(`${name} of ${view} says nothing`));
+      await expectInSight(refusal);
+      if (await dialog.count()) await dialog.getByRole("button", { name: "Cancel" }).click();
+      await refusal.waitFor({ state: "detached" });
+    }
+  }
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await end(page);
+});
