@@ -16,6 +16,7 @@ from msgspec import Struct, convert, field
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.unreadable import read, readable
 from common.storage.wire import DAMAGE, Item
 from common.timing.excluded_days import (
     NO_DAYS,
@@ -63,7 +64,7 @@ class Calendars:
         item = self.find(tenant, name)
         if item is None:
             raise NotFound("calendar", name)
-        return convert(item, Calendar)
+        return read(item, Calendar)
 
     def find(self, tenant: str, name: str) -> Item | None:
         """The stored item of a calendar, or None."""
@@ -73,7 +74,7 @@ class Calendars:
         """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""
         after = keys.calendar(tenant, after_name) if after_name else None
         items = self.table.query(Query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit))
-        return (convert(item, Calendar) for item in items)
+        return readable(items, partial(convert, type=Calendar))
 
     def check_named(
         self, tenant: str, names: Iterable[str], named_in: str = "schedule.exclude.calendars"

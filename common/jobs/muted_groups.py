@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec import Struct, convert, structs
 
 from common.limits import MAX_MUTED_S
 from common.storage import keys
 from common.storage.table import Query, Table
+from common.storage.unreadable import readable
 from common.storage.wire import Item
 
 # A job and the fingerprint of an error.
@@ -84,7 +86,7 @@ class MutedGroups:
     def stored(self, tenant: str) -> list[MutedGroup]:
         """All that are stored, by job: some may be over."""
         items = self.table.query(Query(tenant, sk_prefix=keys.MUTED_PREFIX))
-        return [convert(item, MutedGroup) for item in items]
+        return list(readable(items, partial(convert, type=MutedGroup)))
 
     def streaks(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Item]:
         """The failures in a row of these jobs, of those that had some."""

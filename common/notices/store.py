@@ -16,6 +16,7 @@ from common.notices.subscription import Subscription
 from common.storage import keys
 from common.storage.expressions import Attribute, Condition
 from common.storage.table import Query, Table
+from common.storage.unreadable import readable
 
 
 class Subscriptions:
@@ -42,7 +43,7 @@ class Subscriptions:
         subscriptions, notes = [], []
         for item in self.table.query(Query(keys.notices(tenant), consistent=consistent)):
             if item["sk"].startswith(keys.SUBSCRIPTION_PREFIX):
-                subscriptions.append(Subscription.from_item(item))
+                subscriptions += readable([item], Subscription.from_item)
             elif note := NotRunning.of_item(item):
                 notes.append(note)
         return subscriptions, notes

@@ -13,6 +13,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, Literal
 
 from msgspec import Struct, convert, to_builtins
@@ -30,6 +31,7 @@ from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ABSENT, PRESENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
+from common.storage.unreadable import read, readable
 from common.tenants.audit import AWS, Audit
 from common.tenants.states import IS_THERE
 from common.timing.instants import DAY_S
@@ -184,7 +186,8 @@ class ApiKeys:
     def keys_of(self, owner: str) -> list[ApiKey]:
         """The keys of a tenant or of keys.OPERATORS, oldest first; those that are over for some days."""
         items = self._table.query(Query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX))
-        return sorted((convert(item, ApiKey) for item in items), key=lambda key: (key.created_at, key.key_id))
+        stored = readable(items, partial(convert, type=ApiKey))
+        return sorted(stored, key=lambda key: (key.created_at, key.key_id))
 
     def author_names(self, owner: str, authors: Iterable[str]) -> dict[str, str]:
         """The names of the keys that made changes, by the authors as the audit has them.
@@ -196,7 +199,7 @@ class ApiKeys:
         references = [
             keys.api_key_reference(owner, key_id) for key_id in sorted(ids) if _KEY_ID.fullmatch(key_id)
         ]
-        stored = convert(list(self._table.get_many(references)), list[ApiKey])
+        stored = readable(self._table.get_many(references), partial(convert, type=ApiKey))
         return {f"{prefix}{key.key_id}": key.name for key in stored if key.name}
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
@@ -226,7 +229,7 @@ class ApiKeys:
         item = self._table.get(keys.api_key_reference(owner, key_id)) if _KEY_ID.fullmatch(key_id) else None
         if item is None:
             raise NotFound("key", key_id)
-        return convert(item, ApiKey)
+        return read(item, ApiKey)
 
     def authenticate(self, raw_key: str, now: float) -> Credential:
         """The credential of a key. Raises Unauthenticated, which never says why."""
@@ -253,8 +256,9 @@ class ApiKeys:
         if item is None:
             self._trusted.forget(key_hash)
             return None
-        key = convert(item, ApiKey)
-        self._trusted.put(key_hash, key, now)
+        key = next(readable([item], partial(convert, type=ApiKey)), None)
+        if key:
+            self._trusted.put(key_hash, key, now)
         return key
 
 

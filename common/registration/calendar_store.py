@@ -9,7 +9,7 @@ When a change of a calendar takes effect:
 
 from __future__ import annotations
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
@@ -25,6 +25,7 @@ from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
+from common.storage.unreadable import read
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 
@@ -53,7 +54,7 @@ class CalendarStore(Calendars):
         def attempt() -> Calendar:
             addition = Addition(self.table, keys.additions(tenant, "calendars"))
             item = self.find(tenant, name)
-            old = convert(item, Calendar) if item else None
+            old = read(item, Calendar) if item else None
             _check_revision(old, name, expected_revision)
             if old and (old.dates, old.source) == (dates, source) and item and DELETING not in item:
                 return old
@@ -103,7 +104,7 @@ class CalendarStore(Calendars):
             jobs=self.table,
             read=("schedule",),
             is_named=_is_named,
-            audit_view=lambda item: _audit_view(convert(item, Calendar)),
+            audit_view=lambda item: _audit_view(read(item, Calendar)),
             advice="change them before",
         )
         deletion.delete(tenant, name, now, self._audited)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msgspec import convert
-
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.muted_groups import MutedGroup, MutedGroups
 from common.limits import MAX_MUTED_GROUPS, MAX_MUTED_S
@@ -13,6 +11,7 @@ from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.transactions import Addition, Transaction
+from common.storage.unreadable import read
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
@@ -65,7 +64,7 @@ class Mutes:
             item = table.get(key)
             if item is None:
                 raise NotFound("muted group of failures", fingerprint)
-            old = convert(item, MutedGroup)
+            old = read(item, MutedGroup)
             tx = Transaction(table.client)
             tx.delete(table, key, _as_read(old))
             self.audited.commit(tx, tenant, "failures.unmuted", _subject(old), now, before=_audit_view(old))

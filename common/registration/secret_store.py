@@ -18,6 +18,7 @@ from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
+from common.storage.unreadable import read, readable
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.tenants.secrets import Secret, SecretKey, check_value
@@ -46,7 +47,7 @@ class SecretStore:
         def attempt() -> Secret:
             addition = Addition(self.tenants, keys.additions(tenant, "secrets"))
             item = self.tenants.get(keys.secret(tenant, name))
-            before = convert(item, Secret) if item else None
+            before = read(item, Secret) if item else None
             tx = Transaction(self.tenants.client)
             if before is None:
                 self._check_room(tenant)
@@ -75,7 +76,7 @@ class SecretStore:
         """All secrets of the tenant, in the order of their names."""
         shown = ("name", "revision", "created_at", "updated_at")
         query = Query(tenant, sk_prefix=keys.SECRET_PREFIX, limit=MAX_TENANT_SECRETS, attributes=shown)
-        return [convert(item, Secret) for item in self.tenants.query(query)]
+        return list(readable(self.tenants.query(query), partial(convert, type=Secret)))
 
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a secret that no job names. Reads the tenant's jobs. Runs do not find it after a minute.

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
+from msgspec import convert
+
+from common import telemetry
+from common.errors import Damaged
 from common.ids import TENANT_ID_CHARS, is_id
 from common.limits import JOB_ID_CHARS
 from common.storage.keys import Key
 from common.storage.wire import Item
+from common.texts import UNREADABLE
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +48,22 @@ class Unreadable:
         else:
             tenant, job_id, *_ = f"{sort_key}#".split("#")
         return (tenant, job_id) if is_id(tenant, TENANT_ID_CHARS) and is_id(job_id, JOB_ID_CHARS) else None
+
+
+def read(item: Item, kind: type[T]) -> T:
+    """What a stored item is. Raises Damaged, which names the item and says why."""
+    try:
+        return convert(item, kind)
+    except ValueError as error:
+        raise Damaged(f"the item {item.get('pk')} {item.get('sk')} is damaged: {error}") from error
+
+
+def readable(items: Iterable[Item], entity: Callable[[Item], T]) -> Iterator[T]:
+    """What can be read of several items. The log names the others: one item stops no list."""
+    for item in items:
+        try:
+            yield entity(item)
+        except UNREADABLE as error:
+            telemetry.logger().error(
+                "unreadable item", pk=item.get("pk"), sk=item.get("sk"), error=repr(error)[:300]
+            )
