@@ -15,8 +15,7 @@ from common.jobs.not_running import NotRunning
 from common.notices.subscription import Subscription
 from common.storage import keys
 from common.storage.expressions import Attribute, Condition
-from common.storage.table import Query, Table
-from common.storage.unreadable import readable
+from common.storage.table import Query, Table, readable
 
 
 class Subscriptions:

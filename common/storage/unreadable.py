@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
 from msgspec import convert
 
-from common import telemetry
 from common.errors import Damaged
 from common.ids import TENANT_ID_CHARS, is_id
 from common.limits import JOB_ID_CHARS
 from common.storage.keys import Key
 from common.storage.wire import Item
-from common.texts import UNREADABLE
 
 T = TypeVar("T")
 
@@ -56,14 +53,3 @@ def read(item: Item, kind: type[T]) -> T:
         return convert(item, kind)
     except ValueError as error:
         raise Damaged(f"the item {item.get('pk')} {item.get('sk')} is damaged: {error}") from error
-
-
-def readable(items: Iterable[Item], entity: Callable[[Item], T]) -> Iterator[T]:
-    """What can be read of several items. The log names the others: one item stops no list."""
-    for item in items:
-        try:
-            yield entity(item)
-        except UNREADABLE as error:
-            telemetry.logger().error(
-                "unreadable item", pk=item.get("pk"), sk=item.get("sk"), error=repr(error)[:300]
-            )
