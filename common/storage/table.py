@@ -24,6 +24,7 @@ from common.storage.conflicts import (
 from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
 from common.storage.keys import Index, Key
 from common.storage.wire import (
+    DAMAGE,
     Expression,
     Item,
     expression_arguments,
@@ -31,7 +32,6 @@ from common.storage.wire import (
     item_to_wire,
     to_wire,
 )
-from common.texts import UNREADABLE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -507,7 +507,7 @@ def readable(items: Iterable[Item], entity: Callable[[Item], T]) -> Iterator[T]:
     for item in items:
         try:
             yield entity(item)
-        except UNREADABLE as error:
+        except DAMAGE as error:
             telemetry.logger().error(
                 "unreadable item", pk=item.get("pk"), sk=item.get("sk"), error=repr(error)[:300]
             )
