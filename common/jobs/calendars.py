@@ -15,7 +15,8 @@ from msgspec import Struct, convert, field
 
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
-from common.storage.table import Query, Table, readable
+from common.storage.aws import readable
+from common.storage.table import Query, Table
 from common.storage.unreadable import read
 from common.storage.wire import DAMAGE, Item
 from common.timing.excluded_days import (

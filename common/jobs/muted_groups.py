@@ -14,7 +14,8 @@ from msgspec import Struct, convert, structs
 
 from common.limits import MAX_MUTED_S
 from common.storage import keys
-from common.storage.table import Query, Table, readable
+from common.storage.aws import readable
+from common.storage.table import Query, Table
 from common.storage.wire import Item
 
 # A job and the fingerprint of an error.

@@ -14,8 +14,9 @@ from common.errors import NotFound
 from common.jobs.not_running import NotRunning
 from common.notices.subscription import Subscription
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.expressions import Attribute, Condition
-from common.storage.table import Query, Table, readable
+from common.storage.table import Query, Table
 
 
 class Subscriptions:
@@ -39,7 +40,8 @@ class Subscriptions:
         self, tenant: str, *, consistent: bool = True
     ) -> tuple[list[Subscription], list[NotRunning]]:
         """The same, and what is noted of addresses that are switched off. One query."""
-        subscriptions, notes = [], []
+        subscriptions: list[Subscription] = []
+        notes: list[NotRunning] = []
         for item in self.table.query(Query(keys.notices(tenant), consistent=consistent)):
             if item["sk"].startswith(keys.SUBSCRIPTION_PREFIX):
                 subscriptions += readable([item], Subscription.from_item)

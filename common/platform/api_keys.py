@@ -27,9 +27,10 @@ from common.limits import MAX_KEYS
 from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ABSENT, PRESENT, Attribute, change
-from common.storage.table import Query, Table, readable
+from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
 from common.storage.unreadable import read
 from common.tenants.audit import AWS, Audit

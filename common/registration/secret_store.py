@@ -14,9 +14,10 @@ from common.jobs.guards import named_secrets
 from common.limits import MAX_TENANT_SECRETS
 from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
-from common.storage.table import Query, Table, readable
+from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
 from common.storage.unreadable import read
 from common.storage.wire import Item

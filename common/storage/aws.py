@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from weakref import WeakValueDictionary
 
+from common import telemetry
 from common.errors import Busy
 from common.storage import outgoing
+from common.storage.wire import DAMAGE, Item
 
 if TYPE_CHECKING:
     from botocore.config import Config as ClientConfig
@@ -430,3 +432,14 @@ def _plain_calls() -> PlainCalls:
     from common.storage.signed_calls import PlainCalls
 
     return PlainCalls(new_session(), roots() or True)
+
+
+def readable(items: Iterator[Item] | list[Item], entity: Callable[[Item], Built]) -> Iterator[Built]:
+    """What can be read of several items. The log names the others: one item stops no list."""
+    for item in items:
+        try:
+            yield entity(item)
+        except DAMAGE as error:
+            telemetry.logger().error(
+                "unreadable item", pk=item.get("pk"), sk=item.get("sk"), error=repr(error)[:300]
+            )

@@ -10,7 +10,6 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from common import telemetry
 from common.config import Config
 from common.errors import Busy, Minute8Error
 from common.storage import aws
@@ -24,7 +23,6 @@ from common.storage.conflicts import (
 from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
 from common.storage.keys import Index, Key
 from common.storage.wire import (
-    DAMAGE,
     Expression,
     Item,
     expression_arguments,
@@ -500,14 +498,3 @@ class Tables:
     def of(cls, settings: Config, client: Callable[[], DynamoDBClient] | None = None) -> Tables:
         """The tables of a deployment. Reading one raises MissingSetting if its variable is not set."""
         return cls(lambda name: Table((client or aws.dynamodb)(), settings.required(f"{name}_table")))
-
-
-def readable(items: Iterable[Item], entity: Callable[[Item], T]) -> Iterator[T]:
-    """What can be read of several items. The log names the others: one item stops no list."""
-    for item in items:
-        try:
-            yield entity(item)
-        except DAMAGE as error:
-            telemetry.logger().error(
-                "unreadable item", pk=item.get("pk"), sk=item.get("sk"), error=repr(error)[:300]
-            )
