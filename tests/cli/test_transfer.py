@@ -117,21 +117,34 @@ def test_refusals_by_the_api_are_shown(desk: Desk) -> None:
     assert len(desk.office.alice("GET", "/v1/jobs").json["jobs"]) == 1
 
 
-def test_late_refusals_are_shown(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The platform changes the tenant's rules between the check and the write."""
-    tenants = Tenants(desk.office.world.table("tenants"))
+def test_an_import_ends_with_the_request_in_which_a_job_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minute8.cli.commands.transfer._JOBS_IN_REQUEST", 2)
+    lines = [json.dumps({"job_id": f"job-{n}", **job(cron=f"{n} 3 * * *")}) for n in (1, 2, 3, 61, 5, 62, 7)]
+    imported = desk("import", "-", stdin="\n".join(lines))
+    assert (imported.code, imported.out.splitlines()[-1]) == (
+        2,
+        "5 new, 2 refused - imported up to line 2, the rest was checked",
+    )
+    stored_jobs = desk.office.alice("GET", "/v1/jobs").json["jobs"]
+    assert [stored["job_id"] for stored in stored_jobs] == ["job-1", "job-2"]
+    mended = "\n".join(lines).replace("61 3", "11 3").replace("62 3", "12 3")
+    assert desk("import", "-", stdin=mended).out.splitlines()[-1] == "5 new, 2 same"
 
-    plan = transfer.planned
 
-    def planned_then_changed(*arguments: Any) -> Any:
-        steps = plan(*arguments)
-        tenants.edit("alice", {"quotas": {"jobs": 1}}, desk.office.world.clock.now())
-        return steps
-
-    monkeypatch.setattr("minute8.cli.commands.transfer.planned", planned_then_changed)
-    monkeypatch.setattr("minute8.cli.commands.transfer._JOBS_IN_REQUEST", 1)
-    imported = desk("import", "-", "--target", ARN, stdin=CRONTAB)
-    assert (imported.code, imported.out.splitlines()[-1]) == (2, "1 new, 1 refused")
+def test_a_long_crontab_is_imported_with_each_job_in_a_request_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("minute8.cli.commands.transfer._JOBS_TOLD", 1_000)
+    quotas = {"quotas": {"jobs": 5_000, "requests_per_minute": 60_000}}
+    desk.office.operator("PATCH", "/v1/tenants/alice", quotas)
+    lines = "".join(f"{n % 60} 3 * * * task {n}\n" for n in range(2_500))
+    done = desk("import", "-", "--target", ARN, stdin=lines)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "2500 new")
+    bulk_requests = [request for request in desk.transport.requests if request.method == "POST"]
+    assert [len(request.read().splitlines()) for request in bulk_requests] == [1_000, 1_000, 500]
+    assert done.err.splitlines() == ["1,000 of 2,500 jobs", "2,000 of 2,500 jobs"]
 
 
 def test_a_suspended_job_is_created_paused_and_one_that_is_there_keeps_its_state(desk: Desk) -> None:
@@ -178,9 +191,9 @@ def test_real_jobs_are_imported_in_few_requests(desk: Desk, monkeypatch: pytest.
     )
     done = desk("import", "-", stdin=text)
     assert (done.code, done.out.splitlines()[-1]) == (0, "46 new")
-    assert len(desk.transport.requests) == 1 + 3
+    assert len(desk.transport.requests) == 3
     assert desk("import", "-", stdin=text).out == "46 same\n"
-    assert len(desk.transport.requests) == 4 + 1
+    assert len(desk.transport.requests) == 3 + 3
     assert desk.office.alice("GET", "/v1/tenant").json["usage"]["jobs"] == 46
 
 

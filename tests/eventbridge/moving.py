@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from common.storage.metering import Meter
-from minute8.cli.commands.transfer import _applied, planned
+from minute8.cli.commands.transfer import Contents, ImportOptions, imported
 from minute8.cli.sources.source_job import Defaults
 from minute8.client import Client
 from minute8.eventbridge.moving import importing, written
@@ -168,20 +168,22 @@ def move(count: int, note: Callable[[str], None]) -> tuple[MemoryAccount, list[P
             phases.append(Phase(name, result, took_s, len(transport.requests), transport.api_s, **units))
             note(f"{name}: {result}, {took_s:.0f} s")
 
-        text, steps = "", []
+        text = ""
 
         def read() -> str:
             nonlocal text
             text = Account(account, account).read("")
             return f"{len(text) / 1e6:.0f} MB"
 
+        def steps(options: ImportOptions) -> str:
+            jobs = list(importing.read(text, Defaults()))
+            return _counts([step.action for step in imported(client, jobs, Contents.of(jobs), options)])
+
         def plan() -> str:
-            nonlocal steps
-            steps = planned(client, list(importing.read(text, Defaults())), False)
-            return _counts([step.action for step in steps])
+            return steps(ImportOptions(dry_run=True))
 
         def apply() -> str:
-            return _counts([step.action for step in _applied(client, steps, False)])
+            return steps(ImportOptions())
 
         def export() -> str:
             jobs = list(exported(client.export_jobs(eventbridge=True), None))

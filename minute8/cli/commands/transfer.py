@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,17 +19,21 @@ from rich.progress import Progress
 from common.errors import Minute8Error
 from minute8.cli import output
 from minute8.cli.options import AsJson, ExitCode, with_options
-from minute8.cli.output import console, print_json, problem_lines, schedule_words
+from minute8.cli.output import console, print_exact, problem_lines, say, schedule_words
 from minute8.cli.session import session
 from minute8.cli.sources import cronjob_yaml, crontab, foreign, github_workflow, serverless_yaml
 from minute8.cli.sources.source_job import Defaults, SourceJob, read_ndjson
 from minute8.client import BulkLine, Client, Minute8Problem
+from minute8.client.jobs import MAX_BULK, MAX_LINES
 from minute8.eventbridge.moving import importing
 from minute8.eventbridge.moving.account import PREFIX, account
 from minute8.eventbridge.moving.group_requests import lacks_tags, set_group, tags_of_group
 
-# Small enough for a progress bar to move; the API accepts more.
-_JOBS_IN_REQUEST = 200
+_JOBS_IN_REQUEST = MAX_LINES
+# Formats of which jobs are read again rather than kept.
+_READ_BY_LINE = ("ndjson", "crontab")
+# Without a terminal, progress is told after so many jobs.
+_JOBS_TOLD = 10_000
 # Laying out a row takes 0.7 ms, and nobody reads 200,000 of them.
 _ROWS_SHOWN = 1_000
 # With more entries than this, all jobs are listed instead of those of each entry.
@@ -53,6 +60,7 @@ class Step:
     source: SourceJob
     action: Action
     why: str = ""
+    is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +121,22 @@ def import_jobs(
     as_json: AsJson = False,
 ) -> None:
     """Create and change jobs from a file. Importing it again changes nothing."""
-    jobs = _source_jobs(file, options)
-    if options.paused:
-        jobs = [replace(job, suspended=True) for job in jobs]
+    read = _source_jobs(file, options)
+    contents = Contents.of(read())
+    summary = _Summary(as_json, options.skip_invalid)
     with session(ctx).client() as client:
-        steps = [*planned(client, jobs, options.past), *left_over(client, jobs)]
-        is_applied = not options.dry_run and (options.skip_invalid or not _refuses(steps))
-        if is_applied:
-            steps = _applied(client, steps, options.past)
-    _print_steps(steps, as_json, is_applied)
-    if _refuses(steps) and not options.skip_invalid:
+        jobs = _watched(read(), contents, is_drawn=not as_json)
+        for step in imported(client, jobs, contents, options):
+            summary.add(step)
+        for step in left_over(client, contents):
+            summary.add(step)
+    summary.end()
+    if summary.counts["refused"] and not options.skip_invalid:
         raise typer.Exit(ExitCode.INVALID)
 
 
-def _source_jobs(file: str, options: ImportOptions) -> list[SourceJob]:
+def _source_jobs(file: str, options: ImportOptions) -> Callable[[], Iterator[SourceJob]]:
+    """What reads the source's jobs from the beginning. Raises Minute8Error if it has none."""
     source = options.source
     if (file.startswith(PREFIX) or f"{file}:" == PREFIX) and source in (None, "eventbridge"):
         group = file.removeprefix(PREFIX.rstrip(":")).removeprefix(":")
@@ -138,47 +148,108 @@ def _source_jobs(file: str, options: ImportOptions) -> list[SourceJob]:
         source = source or format_of(file, text)
     if source not in READERS:
         raise typer.BadParameter(f"no format {source!r}; there are: {', '.join(READERS)}")
-    strangers = foreign.described(text) if options.source is None else ""
-    jobs = [] if strangers else list(READERS[source](text, options.defaults()))
-    if text.strip() and not jobs:
-        raise Minute8Error(
-            (strangers and f"{file} is {strangers}") or foreign.without_jobs(file, source, text)
-        )
-    return jobs
+    if options.source is None and (strangers := foreign.described(text)):
+        raise Minute8Error(f"{file} is {strangers}")
+    read = partial(READERS[source], text, options.defaults())
+    if source not in _READ_BY_LINE:
+        read = partial(iter, list(read()))
+    if text.strip() and next(read(), None) is None:
+        raise Minute8Error(foreign.without_jobs(file, source, text))
+    return lambda: (replace(job, suspended=True) if options.paused else job for job in read())
 
 
-def _refuses(steps: Sequence[Step]) -> bool:
-    return any(step.action == "refused" for step in steps)
+@dataclass(slots=True)
+class Contents:
+    """What is known of a source before a request is made: of each job its id alone."""
+
+    count: int = 0
+    ids: Counter[str] = field(default_factory=Counter)
+    families: set[str] = field(default_factory=set)
+    is_refused: bool = False
+
+    @classmethod
+    def of(cls, jobs: Iterable[SourceJob]) -> Contents:
+        contents = cls()
+        for job in jobs:
+            contents.count += 1
+            if not job.refusal and not job.group:
+                contents.ids[job.job_id] += 1
+            if job.family:
+                contents.families.add(job.family)
+            contents.is_refused |= bool(job.refusal) or contents.ids[job.job_id] > 1
+        return contents
+
+    def refusal(self, job: SourceJob) -> str:
+        """Why the job cannot be sent; empty if it can."""
+        times = 0 if job.group else self.ids[job.job_id]
+        return job.refusal or (f"{job.job_id} is there {times} times" if times > 1 else "")
 
 
-def planned(client: Client, jobs: Sequence[SourceJob], past: bool) -> list[Step]:
-    """What importing would do, according to the API. Checks across several requests are made here."""
-    times = Counter(job.job_id for job in jobs if not job.refusal and not job.group)
-    steps: dict[int, Step] = {}
-    for n, job in enumerate(jobs):
-        if job.refusal:
-            steps[n] = Step(job, "refused", job.refusal)
-        elif job.group:
-            steps[n] = Step(job, *_group_plan(client, *job.group))
-        elif times[job.job_id] > 1:
-            steps[n] = Step(job, "refused", f"{job.job_id} is there {times[job.job_id]} times")
-    checked = [n for n in range(len(jobs)) if n not in steps]
-    with _progress() as progress:
-        lines = (_line(jobs[n]) for n in progress.track(checked, description="checking"))
-        results = client.bulk_put(lines, dry_run=True, past=past)
-    steps |= {n: _step(jobs[n], result) for n, result in zip(checked, results, strict=True)}
-    return [steps[n] for n in range(len(jobs))]
+def imported(
+    client: Client, jobs: Iterable[SourceJob], contents: Contents, options: ImportOptions
+) -> Iterator[Step]:
+    """Each job's step, as it is made: a request stores all of its jobs or none, unless invalid ones are skipped.
+
+    From the first request on in which a job is refused, the rest is only checked.
+    """
+    is_check = options.dry_run or (contents.is_refused and not options.skip_invalid)
+    for batch in _batches(jobs):
+        groups = {job.where: _group_plan(client, *job.group) for job in batch if job.group}
+        lines = [_line(job) for job in batch if not job.group and not contents.refusal(job)]
+        results, is_check = _put(client, lines, options, is_check)
+        of_jobs = iter(results)
+        for job in batch:
+            if job.group:
+                step = Step(job, *groups[job.where])
+                if not is_check and step.action != "same":
+                    set_group(client, *job.group)
+            elif refusal := contents.refusal(job):
+                step = Step(job, "refused", refusal)
+            else:
+                step = _step(job, next(of_jobs))
+            yield replace(step, is_imported=not is_check and step.action != "refused")
 
 
-def left_over(client: Client, jobs: Sequence[SourceJob]) -> list[Step]:
+def _put(
+    client: Client, lines: list[dict[str, Any]], options: ImportOptions, is_check: bool
+) -> tuple[list[BulkLine], bool]:
+    """The results of the lines of one request, and whether they were only checked."""
+    if not is_check:
+        try:
+            return client.bulk_put(lines, atomic=not options.skip_invalid, past=options.past), False
+        except Minute8Problem as problem:
+            if problem.name != "bulk-refused":
+                raise
+    return client.bulk_put(lines, dry_run=True, past=options.past), True
+
+
+def _batches(jobs: Iterable[SourceJob]) -> Iterator[list[SourceJob]]:
+    """As many jobs at a time as fit into a request."""
+    batch: list[SourceJob] = []
+    size = 0
+    for job in jobs:
+        job_size = len(json.dumps(_line(job), ensure_ascii=False).encode(errors="replace")) + 1
+        if batch and (len(batch) == _JOBS_IN_REQUEST or size + job_size > MAX_BULK):
+            yield batch
+            batch, size = [], 0
+        batch.append(job)
+        size += job_size
+    if batch:
+        yield batch
+
+
+def left_over(client: Client, contents: Contents) -> list[Step]:
     """Jobs of earlier states of the same entries that this source no longer has: they still fire."""
-    families = {job.family for job in jobs if job.family}
-    ids = {job.job_id for job in jobs}
+    families = contents.families
     if len(families) > _FAMILIES_ASKED:
         existing = (job["job_id"] for job in client.jobs())
     else:
         existing = (job["job_id"] for family in families for job in client.jobs(name_prefix=family))
-    removed_ids = (job_id for job_id in set(existing) - ids if {job_id, _VARIANT.sub("", job_id)} & families)
+    removed_ids = {
+        job_id
+        for job_id in existing
+        if job_id not in contents.ids and {job_id, _VARIANT.sub("", job_id)} & families
+    }
     remedy = "it still fires, and its line is gone: minute8 jobs delete"
     return [Step(SourceJob("", job_id), "left over", f"{remedy} {job_id}") for job_id in sorted(removed_ids)]
 
@@ -207,28 +278,16 @@ def _step(job: SourceJob, result: BulkLine) -> Step:
     )
 
 
-def _applied(client: Client, steps: Sequence[Step], past: bool) -> list[Step]:
-    """Put what is new or changed, with a progress bar on a terminal."""
-    changing = [(n, step.source) for n, step in enumerate(steps) if step.action in ("new", "changed")]
-    for _, source in changing:
-        if source.group:
-            set_group(client, *source.group)
-    jobs = [(n, source) for n, source in changing if not source.group]
-    done: dict[int, Step] = {}
-    with _progress() as progress:
-        task = progress.add_task("importing", total=len(jobs))
-        for start in range(0, len(jobs), _JOBS_IN_REQUEST):
-            batch = jobs[start : start + _JOBS_IN_REQUEST]
-            results = client.bulk_put((_line(job) for _, job in batch), past=past)
-            done |= {n: _step(job, result) for (n, job), result in zip(batch, results, strict=True)}
-            progress.advance(task, len(batch))
-    # Show the planned steps. If a request was repeated after a lost answer, its jobs are reported as unchanged.
-    return [done[n] if n in done and done[n].action == "refused" else step for n, step in enumerate(steps)]
-
-
-def _progress() -> Progress:
-    """A progress bar, on a terminal."""
-    return Progress(console=console(on_stderr=True), transient=True, disable=not sys.stderr.isatty())
+def _watched(jobs: Iterable[SourceJob], contents: Contents, *, is_drawn: bool) -> Iterator[SourceJob]:
+    """The jobs, and on stderr how far they are: a bar on a terminal, else a line for each many of them."""
+    if is_drawn and sys.stderr.isatty():
+        with Progress(console=console(on_stderr=True), transient=True) as progress:
+            yield from progress.track(jobs, contents.count, description="importing")
+        return
+    for number, job in enumerate(jobs, 1):
+        yield job
+        if number % _JOBS_TOLD == 0 and number < contents.count:
+            say(f"{number:,} of {contents.count:,} jobs")
 
 
 def _text(file: str) -> str:
@@ -238,35 +297,65 @@ def _text(file: str) -> str:
         raise typer.BadParameter(f"{file} cannot be read: {output.unreadable(error)}") from None
 
 
-def _print_steps(steps: Sequence[Step], as_json: bool, is_applied: bool) -> None:
-    if as_json:
-        print_json([_view(step) for step in steps])
-        return
-    changed_steps = [step for step in steps if step.action != "same"]
-    if (rest := len(changed_steps) - _ROWS_SHOWN) > 0:
-        changed_steps.sort(
-            key=lambda step: step.action in ("new", "changed")
-        )  # what somebody has to act on comes first
-    rows = [
-        (
-            step.source.where,
-            step.action,
-            step.source.job_id,
-            _schedule_in(step.source),
-            "; ".join(filter(None, (step.why, *step.source.notes))),
+@dataclass(slots=True)
+class _Summary:
+    """What is printed of an import: as JSON each step when it is made, else the first rows and how many there are."""
+
+    as_json: bool
+    skips_invalid: bool
+    counts: Counter[Action] = field(default_factory=Counter)
+    # The place of each step in the order of the source.
+    acted_on: list[tuple[int, Step]] = field(default_factory=list)
+    changes: list[tuple[int, Step]] = field(default_factory=list)
+    # Where the last imported job stands, and whether valid ones, or one that stops the import, are left.
+    imported_to: str = ""
+    is_cut: bool = False
+
+    def add(self, step: Step) -> None:
+        number = self.counts.total()
+        self.counts[step.action] += 1
+        if step.is_imported:
+            self.imported_to = step.source.where
+        elif step.action in _ACTIONS.values() or (step.action == "refused" and not self.skips_invalid):
+            self.is_cut = True
+        if self.as_json:
+            print_exact(",\n" if number else "[\n")
+            print_exact(json.dumps(_view(step), indent=2, ensure_ascii=False))
+        elif step.action != "same":
+            steps = self.changes if step.action in ("new", "changed") else self.acted_on
+            if len(steps) < _ROWS_SHOWN:
+                steps.append((number, step))
+
+    def end(self) -> None:
+        if self.as_json:
+            print_exact("\n]\n" if self.counts else "[]\n")
+            return
+        # If not all are shown, what somebody has to act on comes first.
+        rest = self.counts.total() - self.counts["same"] - _ROWS_SHOWN
+        shown = (self.acted_on + self.changes)[:_ROWS_SHOWN]
+        rows = [_row(step) for _, step in (sorted(shown, key=itemgetter(0)) if rest <= 0 else shown)]
+        if rows:
+            console().print(output.table(("FROM", "", "JOB", "SCHEDULE", ""), rows))
+        if rest > 0:
+            console().print(f"and {rest} more, which --json shows")
+        counts = ", ".join(
+            f"{self.counts[action]} {action}" for action in _ACTION_ORDER if self.counts[action]
         )
-        for step in changed_steps[:_ROWS_SHOWN]
-    ]
-    if rows:
-        console().print(output.table(("FROM", "", "JOB", "SCHEDULE", ""), rows))
-    if rest > 0:
-        console().print(f"and {rest} more, which --json shows")
-    actions = [step.action for step in steps]
-    counts = ", ".join(f"{actions.count(action)} {action}" for action in _ACTION_ORDER if action in actions)
-    console().print(f"{counts or 'no jobs found'}{'' if is_applied else ' - nothing was imported'}")
+        console().print(f"{counts or 'no jobs found'}{self._extent()}")
+
+    def _extent(self) -> str:
+        if self.imported_to:
+            return f" - imported up to {self.imported_to}, the rest was checked" if self.is_cut else ""
+        return " - nothing was imported" if self.counts else ""
 
 
 _ACTION_ORDER: tuple[Action, ...] = ("new", "changed", "same", "refused", "left over")
+
+
+def _row(step: Step) -> tuple[str, ...]:
+    job = step.source
+    why = "; ".join(filter(None, (step.why, *job.notes)))
+    return job.where, step.action, job.job_id, _schedule_in(job), why
 
 
 def _schedule_in(job: SourceJob) -> str:
@@ -279,6 +368,7 @@ def _view(step: Step) -> dict[str, Any]:
     return {
         "from": job.where,
         "action": step.action,
+        "imported": step.is_imported,
         "job_id": job.job_id or None,
         "why": step.why or None,
         "notes": list(job.notes),

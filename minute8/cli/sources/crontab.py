@@ -52,22 +52,33 @@ _SLUG_CHARS = 60
 
 def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
     """Each entry. The effect of a variable is noted with the first entry after it."""
-    lines = [
-        (number, line)
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    entries = [match for _, line in lines if not _VARIABLE.match(line) and (match := _ENTRY.match(line))]
-    has_users = bool(_USER_COLUMN.search(text)) or (
-        bool(entries) and all(match[2].split()[0] in _USERS for match in entries)
-    )
-    commands = Counter(_without_user(match[2], has_users) for match in entries)
-    crontab = _Crontab(defaults, defaults.timezone, has_users, commands)
-    for number, line in lines:
+    has_users = bool(_USER_COLUMN.search(text)) or _have_users(_commands(text))
+    counts = Counter(hash(_without_user(command, has_users)) for command in _commands(text))
+    repeated = {command for command, count in counts.items() if count > 1}
+    crontab = _Crontab(defaults, defaults.timezone, has_users, repeated)
+    for number, line in _lines(text):
         if variable := _VARIABLE.match(line):
             crontab.set_variable(variable[1], _unquoted(variable[2]), number)
         else:
             yield crontab.job(f"line {number}", line)
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            yield number, line
+
+
+def _commands(text: str) -> Iterator[str]:
+    for _, line in _lines(text):
+        if not _VARIABLE.match(line) and (entry := _ENTRY.match(line)):
+            yield entry[2]
+
+
+def _have_users(commands: Iterator[str]) -> bool:
+    first_words = (command.split()[0] for command in commands)
+    first = next(first_words, None)
+    return first in _USERS and all(word in _USERS for word in first_words)
 
 
 def _unquoted(value: str) -> str:
@@ -87,8 +98,8 @@ class _Crontab:
     defaults: Defaults
     zone: str | None
     has_users: bool
-    # How many entries have each command.
-    commands: Counter[str]
+    # Hashes of the commands that several entries have.
+    repeated: set[int]
     environment: dict[str, str] = field(default_factory=dict)
     seen: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
@@ -157,7 +168,7 @@ class _Crontab:
             "payload": payload_of(payload),
         }
         family = _family(command)
-        several = self.commands[text] > 1
+        several = hash(text) in self.repeated
         return self._id_in(family, definition["schedule"] if several else None), family, definition
 
     def _id_in(self, family: str, schedule: Mapping[str, str] | None) -> str:
