@@ -113,13 +113,33 @@ def test_an_alarm_reads_what_is_emitted(alarm: str) -> None:
 
 
 def test_the_query_of_failed_runs_reads_fields_of_the_log() -> None:
-    [widget] = [widget for _, widget in WIDGETS if widget["type"] == "log"]
-    query = widget["properties"]["query"]
+    query = query_of("people")
     read = re.findall(r"count_distinct\((\w+)\)| by (\w+)", query)
     fields = Execution("alice", "report", 1_000, 1_000, 1).log_fields
     assert {counted or grouped for counted, grouped in read} == {"job_id", "tenant"} <= fields.keys()
     assert f"'/aws/lambda/minute8-prod-{FUNCTIONS[2]}'" in query
     assert "message = 'failed'" in query
+
+
+def test_the_query_of_refused_requests_reads_fields_of_the_access_log() -> None:
+    query = query_of("engineers")
+    service = (template.ROOT / "serverless.yml").read_text()
+    [entry] = re.findall(r"AccessLogSettings:.*?Format: >-\n(.*?)\n *- \{ Ref", service, re.DOTALL)
+    logged = set(re.findall(r'"(\w+)":"\$context', entry))
+    assert {"status", "latency_ms", "from"} <= logged
+    for use in ("filter status", "sum(latency_ms)", "by `from`"):
+        assert use in query
+    assert "SOURCE '/aws/http-api/minute8-prod'" in query
+    assert f"LogGroupName: {query.split(chr(39))[1].replace('prod', '${sls:stage}')}" in service
+    [memory] = re.findall(r"sum\(latency_ms\) \* (\d+) \*", query)
+    assert f"apiMemoryMb: {memory}" in service
+
+
+def query_of(dashboard: str) -> str:
+    [widget] = [
+        widget for name, widget in WIDGETS if name == f"minute8-prod-{dashboard}" and widget["type"] == "log"
+    ]
+    return str(widget["properties"]["query"])
 
 
 def test_a_metric_that_nothing_emits_is_noticed() -> None:

@@ -27,24 +27,27 @@ def stored_groups(client: Client) -> Iterator[tuple[str, dict[str, str]]]:
 
 def tags_of_group(client: Client, name: str) -> dict[str, str] | None:
     """The tags of a group; None if there is no such group. Raises Minute8Problem, Unreachable."""
+    arn = _arn(client, name)
+    return _tags(client, arn) if arn else None
+
+
+def set_group(client: Client, name: str, tags: Mapping[str, str]) -> None:
+    """Make the group if it is missing, and add the tags. Raises Minute8Problem, Unreachable."""
+    written = [{"Key": key, "Value": value} for key, value in tags.items()]
+    arn = _arn(client, name)
+    if arn is None:
+        client.call("POST", f"{_GROUPS}/{quote(name, safe='')}", {"Tags": written})
+    elif written:
+        client.call("POST", f"/eventbridge/tags/{quote(arn, safe='')}", {"Tags": written})
+
+
+def _arn(client: Client, name: str) -> str | None:
     try:
-        group = client.call("GET", f"{_GROUPS}/{quote(name, safe='')}")
+        return str(client.call("GET", f"{_GROUPS}/{quote(name, safe='')}")["Arn"])
     except Minute8Problem as error:
         if error.status == 404:
             return None
         raise
-    return _tags(client, group["Arn"])
-
-
-def set_group(client: Client, name: str, tags: Mapping[str, str]) -> None:
-    """Make the group if it is missing, and add the tags that it lacks. Raises Minute8Problem, Unreachable."""
-    written = [{"Key": key, "Value": value} for key, value in tags.items()]
-    before = tags_of_group(client, name)
-    if before is None:
-        client.call("POST", f"{_GROUPS}/{quote(name, safe='')}", {"Tags": written})
-    elif lacks_tags(before, tags):
-        group = client.call("GET", f"{_GROUPS}/{quote(name, safe='')}")
-        client.call("POST", f"/eventbridge/tags/{quote(group['Arn'], safe='')}", {"Tags": written})
 
 
 def lacks_tags(before: Mapping[str, str], tags: Mapping[str, str]) -> bool:
