@@ -119,16 +119,16 @@ class Deployment:
         return attributes
 
     def due_table(self) -> Table:
-        return Table(self.client("dynamodb"), self.named("due"))
+        return self.tables().due
 
     def tenants_table(self) -> Table:
-        return Table(self.client("dynamodb"), self.named("tenants"))
+        return self.tables().tenants
 
     def unrecorded(self) -> Unrecorded:
-        return Unrecorded(self.due_table(), Table(self.client("dynamodb"), self.named("runs")))
+        return Unrecorded(self.due_table(), self.tables().runs)
 
     def tables(self) -> Tables:
-        return Tables(lambda name: Table(self.client("dynamodb"), self.named(name)))
+        return Tables(lambda name: Table(self.client("dynamodb"), self.named(name), now=self.clock.now))
 
     def executions(self) -> ExecutionsQueue:
         """The executions queue; its address is looked up when something is sent."""
