@@ -330,6 +330,8 @@ def _complete(schema: Any, orders: Mapping[frozenset[Any], list[Any]]) -> None:
     # msgspec writes no more of an object with any fields, which generators of clients take for one without fields.
     if isinstance(schema, dict) and schema.get("type") == "object" and not _OF_OBJECTS & schema.keys():
         schema["additionalProperties"] = True
+    if isinstance(schema, dict) and schema.get("items") is False:
+        del schema["items"]  # maxItems says the same, and openapi-python-client refuses this
     for part in list(schema.values()) if isinstance(schema, dict) else schema:
         if isinstance(part, dict | list | tuple):
             _complete(part, orders)

@@ -35,7 +35,7 @@ def register(minute8: Client, customer: Mapping[str, str], target: str) -> None:
 def register_all(minute8: Client, customers: Iterable[Mapping[str, str]], target: str) -> list[str]:
     """One job per customer; jobs of former customers are deleted. Returns the refused customers with reasons."""
     refused: list[str] = []
-    former_jobs = {job["job_id"] for job in minute8.jobs(tag="nightly-report")}
+    former_jobs = {job["job_id"] for job in minute8.list_jobs(tag="nightly-report")}
     for customer in customers:
         former_jobs.discard(f"report-{customer['id']}")
         try:

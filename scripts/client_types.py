@@ -13,43 +13,10 @@ from typing import Any, Final
 
 from minute8.api.app import ROUTES
 from minute8.api.http.openapi import document
+from minute8.api.http.routing import JSON
 
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8" / "client" / "shapes.py"
-# The types that the client's methods return. Types that these refer to are written too.
-_RETURNED_TYPES: Final = (
-    *(
-        "JobPage",
-        "BulkResult",
-        "Fires",
-        "Run",
-        "EndedRun",
-        "ErasedRun",
-        "RunPage",
-        "TenantRunPage",
-        "RunSummary",
-        "AuditPage",
-    ),
-    *("SkippedFires", "RestoredFires", "CallbackAnswer", "ConcurrencyKey"),
-    *("ExpectedOfJob", "ExpectedPage", "JobHealth", "Explanation"),
-    "ManyDone",
-    "Holds",
-    *("UnrecordedPage", "RanUnrecorded"),
-    *("SecretList", "SubscriptionList", "TargetList"),
-    *("FailureGroups", "MutedGroupList"),
-    *("PlatformPlanning", "DeadLetterCounts", "DeadLetterList", "DeadLettersDone"),
-    *("Overview", "TenantOverview", "TenantHealth", "RuleEffects"),
-    *(
-        "UpcomingPage",
-        "TenantDensity",
-        "MinuteDensity",
-        "PlatformDensity",
-        "ClockChangePage",
-        "TzdataChangePage",
-    ),
-    *("Tenant", "TenantSummary", "TenantView", "KeyView", "MadeKey", "TenantDeletion", "RebuiltRuns"),
-    "Version",
-)
-_CALLED: Final = {"KeyView": "Key"}
+CALLED: Final = {"KeyView": "Key"}
 _HEAD: Final = '''"""What the API answers, as it comes: an answer of a newer API may hold more.
 
 Generated from the OpenAPI document by `python -m scripts.client_types`; a test holds that it is up to date.
@@ -64,18 +31,35 @@ _PLAIN: Final = {"string": "str", "integer": "int", "number": "float", "boolean"
 
 def generated() -> str:
     """The module's text."""
+    return formatted(_HEAD + "".join(f"\n\n{text}" for text in classes().values()), OUTPUT)
+
+
+def formatted(text: str, path: Path) -> str:
+    """The text of a generated module, with its imports sorted, as ruff formats it."""
+    for arguments in (("check", "--fix", "--quiet", "--select", "I"), ("format",)):
+        command = [sys.executable, "-m", "ruff", *arguments, "--stdin-filename", str(path), "-"]
+        text = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    return text
+
+
+def classes() -> dict[str, str]:
+    """The texts of the classes by their names: what the routes answer, and what that refers to."""
     schemas = document(ROUTES)["components"]["schemas"]
-    classes: dict[str, str] = {}
-    for name in _RETURNED_TYPES:
-        _write(name, schemas, classes)
-    text = _HEAD + "".join(f"\n\n{text}" for text in classes.values())
-    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(OUTPUT), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+    texts: dict[str, str] = {}
+    for route in ROUTES:
+        if "properties" in schemas.get(route.response, {}) and route.response_type == JSON:
+            _write(route.response, schemas, texts)
+    return texts
+
+
+def type_of(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """The Python type of a part of an answer."""
+    return _type(schema, schemas, {})
 
 
 def _write(name: str, schemas: dict[str, Any], classes: dict[str, str]) -> None:
     """Add the class of a schema after those that it refers to."""
-    called = _CALLED.get(name, name)
+    called = CALLED.get(name, name)
     if called in classes:
         return
     schema = schemas[name]
@@ -96,7 +80,7 @@ def _type(schema: dict[str, Any], schemas: dict[str, Any], classes: dict[str, st
         if schemas[name].get("additionalProperties") is False:
             return "dict[str, Any]"
         _write(name, schemas, classes)
-        return _CALLED.get(name, name)
+        return CALLED.get(name, name)
     if several := schema.get("anyOf") or schema.get("oneOf"):
         return " | ".join(dict.fromkeys(_type(shape, schemas, classes) for shape in several))
     if "enum" in schema:

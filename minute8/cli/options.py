@@ -66,7 +66,7 @@ def _jobs(ctx: typer.Context, prefix: str | None) -> list[Any]:
     try:
         named = Session(options.get("url"), options.get("key"), options.get("profile"))
         with named.client() as client:
-            return list(client.jobs_page(limit=_COMPLETED_JOBS, name_prefix=prefix)["jobs"])
+            return list(client.list_jobs_page(limit=_COMPLETED_JOBS, name_prefix=prefix)["jobs"])
     except Exception:  # noqa: BLE001
         return []
 

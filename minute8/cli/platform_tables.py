@@ -115,7 +115,7 @@ class TablesPlatform:
         rules = {field: value for field, value in settings.items() if field != "name"}
         return _tenant(self.store.create(tenant_id, settings.get("name", ""), self.clock.now(), rules))
 
-    def tenants(self) -> Iterator[TenantSummary]:
+    def list_tenants(self) -> Iterator[TenantSummary]:
         read = (tenant for tenant in self.store.list_tenants() if isinstance(tenant, Tenant))
         return (cast(TenantSummary, tenant_summary(tenant)) for tenant in read)
 
@@ -134,17 +134,17 @@ class TablesPlatform:
     def delete_tenant(self, tenant_id: str) -> TenantDeletion:
         return self._deletion(self.deletions.begin(tenant_id, self.clock.now()))
 
-    def deletion_of(self, tenant_id: str) -> TenantDeletion:
+    def get_tenant_deletion(self, tenant_id: str) -> TenantDeletion:
         return self._deletion(self.deletions.progress(tenant_id))
 
     def move_on(self, tenant_id: str) -> TenantDeletion:
         """Remove a slice of a tenant that is being deleted, as the ticks do."""
         return self._deletion(self.deletions.move_on(tenant_id, self.clock.now()))
 
-    def keys_of(self, tenant_id: str) -> Iterator[Key]:
+    def list_keys_of_tenant(self, tenant_id: str) -> Iterator[Key]:
         return map(self._key, self.store.list_keys(tenant_id))
 
-    def create_key_of(
+    def create_key_of_tenant(
         self, tenant_id: str, role: str, *, name: str, expires_at: str | None, aws: bool
     ) -> MadeKey:
         expiry, now = parse_instant(expires_at, "expires_at") if expires_at else None, self.clock.now()
@@ -155,11 +155,11 @@ class TablesPlatform:
             )
         )
 
-    def revoke_key_of(self, tenant_id: str, key_id: str) -> Key:
+    def revoke_key_of_tenant(self, tenant_id: str, key_id: str) -> Key:
         self.store.get(tenant_id)
         return self._key(self.store.api_keys.revoke_key(tenant_id, key_id, self.clock.now()))
 
-    def operator_keys(self) -> Iterator[Key]:
+    def list_operator_keys(self) -> Iterator[Key]:
         return map(self._key, self.store.api_keys.keys_of(keys.OPERATORS))
 
     def create_operator_key(self, *, name: str, expires_at: str | None) -> MadeKey:
@@ -171,10 +171,10 @@ class TablesPlatform:
     def revoke_operator_key(self, key_id: str) -> Key:
         return self._key(self.store.api_keys.revoke_key(keys.OPERATORS, key_id, self.clock.now()))
 
-    def audit_of(self, tenant_id: str, **filters: str | None) -> Iterator[AuditEntry]:
+    def list_audit_of_tenant(self, tenant_id: str, **filters: str | None) -> Iterator[AuditEntry]:
         return self._audit(self.store.get(tenant_id).tenant_id, filters)
 
-    def operator_audit(self, **filters: str | None) -> Iterator[AuditEntry]:
+    def list_operator_audit(self, **filters: str | None) -> Iterator[AuditEntry]:
         return self._audit(keys.OPERATORS, filters)
 
     def _audit(self, owner: str, filters: Mapping[str, str | None]) -> Iterator[AuditEntry]:
@@ -189,7 +189,7 @@ class TablesPlatform:
                 owner, entry_filter, limit=_ENTRIES_IN_PAGE, before_id=following
             )
 
-    def holds(self) -> list[Hold]:
+    def list_holds(self) -> list[Hold]:
         return self._holds(self.held.all())
 
     def hold_target(self, pattern: str, note: str) -> list[Hold]:
@@ -198,7 +198,7 @@ class TablesPlatform:
     def release_target(self, pattern: str) -> list[Hold]:
         return self._holds(self.held.release(pattern, self.clock.now()))
 
-    def unrecorded(self, *, from_at: str | None = None) -> Iterator[WithoutRecord]:
+    def list_unrecorded(self, *, from_at: str | None = None) -> Iterator[WithoutRecord]:
         first = parse_instant(from_at, "from_at") if from_at else 0
         executions, next_id = self.run_again.unrecorded.page("", first, _ENTRIES_IN_PAGE)
         while True:

@@ -100,7 +100,7 @@ def near_job(error: Exception, session: Session | None) -> str:
         with session.client() as client:
             near: list[str] = []
             for prefix in dict.fromkeys((job_id[:2], None)):
-                ids = [job["job_id"] for job in client.jobs_page(limit=200, name_prefix=prefix)["jobs"]]
+                ids = [job["job_id"] for job in client.list_jobs_page(limit=200, name_prefix=prefix)["jobs"]]
                 near = near or get_close_matches(job_id, ids, n=3, cutoff=0.6)
     except Exception:  # noqa: BLE001  the refusal itself is what matters
         return ""

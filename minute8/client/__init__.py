@@ -10,7 +10,7 @@ with Client("https://….execute-api.eu-west-1.amazonaws.com", "m8_…") as minu
 
 from typing import TYPE_CHECKING, Any
 
-from minute8.client.client import Client
+from minute8.client.client import Client, Operator
 from minute8.client.errors import (
     AlreadyExists,
     Conflict,
@@ -27,7 +27,6 @@ from minute8.client.errors import (
     Unreachable,
 )
 from minute8.client.jobs import definition_in
-from minute8.client.operator import Operator
 from minute8.client.shapes import (
     Attempt,
     AuditEntry,

@@ -10,9 +10,9 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from minute8.client.client import ClientCalls
+from minute8.client.generated import PlatformOperations
 from minute8.client.known_lists import KnownLists
 from minute8.client.operations import AnyCall, Awaiting, ListSteps, Request, Steps, Wait
-from minute8.client.operator import OperatorCalls
 from minute8.client.transport import base_of, exchange
 
 T = TypeVar("T")
@@ -82,5 +82,5 @@ class AsyncClient(ClientCalls, AsyncTransport):
     """The API for one tenant: each method of `Client`, to be awaited; lists are for `async for`."""
 
 
-class AsyncOperator(OperatorCalls, AsyncTransport):
+class AsyncOperator(PlatformOperations, AsyncTransport):
     """The API for the platform: each method of `Operator`, to be awaited."""

@@ -13,6 +13,8 @@ from urllib.parse import quote
 Json = Mapping[str, Any]
 P = ParamSpec("P")
 T = TypeVar("T")
+# In the place of a value that may be null.
+UNSET: Any = object()
 Page = TypeVar("Page")
 
 
@@ -64,23 +66,49 @@ def pages(page_at: Callable[[str | None], Request[Page]], entries: Callable[[Pag
             return
 
 
-def whole_pages(page_at: Callable[[str | None], Request[Page]]) -> ListSteps[Page]:
-    """All pages, each as it is."""
-    return pages(page_at, lambda page: [page])
+def whole_pages(method: str, path: str, query: Json) -> ListSteps[Any]:
+    """All pages of a route, each as it is."""
+    return pages(
+        lambda cursor: Request[Any](method, path, query={**query, "cursor": cursor}), lambda page: [page]
+    )
 
 
-def entries_of(path: str, of: str, **filters: str | None) -> ListSteps[Any]:
-    """All entries of the list `of` that are `wanted`."""
+def entries_of(path: str, of: str, query: Json) -> ListSteps[Any]:
+    """All entries of the list `of` that the query takes."""
 
     def page_at(cursor: str | None) -> Request[Any]:
-        return Request("GET", path, query={"limit": 200, "cursor": cursor, **filters})
+        return Request("GET", path, query={**query, "cursor": cursor})
 
     return pages(page_at, lambda page: list(page[of]))
 
 
+def all_of(path: str, body: Json) -> Steps[Any]:
+    """Request by request until all are done; the result counts a job or run that several requests met once."""
+    ids: dict[str, None] = {}
+    refused: list[Any] = []
+    cursor = None
+    while True:
+        part = yield Request("POST", path, {**body, **given(cursor=cursor)})
+        ids |= dict.fromkeys(part["ids"])
+        refused += part["refused"]
+        if not (cursor := part["next_cursor"]):
+            done = 0 if part["dry_run"] else len(ids.keys() - {refusal["id"] for refusal in refused})
+            return {**part, "matched": len(ids), "done": done, "ids": list(ids), "refused": refused}
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """The fields that say something: all are None or False by default."""
+    return {name: value for name, value in fields.items() if value is not None and value is not False}
+
+
+def field_of(name: str) -> Callable[[Any], Any]:
+    """For answers that have one field: that field."""
+    return lambda answer: answer[name]
+
+
 def path_of(*parts: str) -> str:
     """`/v1/` and the parts, each quoted."""
-    return "/v1/" + "/".join(quote(part, safe=":") for part in parts)
+    return "/".join(["/v1", *(quote(part, safe=":") for part in parts)])
 
 
 class Blocking(ABC):

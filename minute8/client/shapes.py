@@ -148,6 +148,40 @@ class JobPage(TypedDict):
     next_cursor: str | None
 
 
+class TargetDelivery(TypedDict):
+    """How often a kind of target is called for an execution."""
+
+    kind: str
+    applies_to: str
+    called: Literal["at least once", "exactly once", "each attempt exactly once"]
+    key: str
+    kept: str
+
+
+class TargetList(TypedDict):
+    """All kinds of target."""
+
+    targets: list[TargetDelivery]
+
+
+class Fire(TypedDict):
+    """One coming fire time."""
+
+    fire_at: str
+    due_at: str
+    local: str
+    skipped: bool
+
+
+class Fires(TypedDict):
+    """When a job fires next; empty while it is paused."""
+
+    job_id: str
+    state: Literal["active", "paused"]
+    timezone: str
+    fires: list[Fire]
+
+
 class FieldProblem(TypedDict):
     """One thing that is wrong."""
 
@@ -203,22 +237,23 @@ class BulkResult(TypedDict):
     results: list[BulkLine]
 
 
-class Fire(TypedDict):
-    """One coming fire time."""
+class ManyRefused(TypedDict):
+    """A job or run that refused, by its id."""
 
-    fire_at: str
-    due_at: str
-    local: str
-    skipped: bool
+    id: str
+    type: str
+    detail: str
 
 
-class Fires(TypedDict):
-    """When a job fires next; empty while it is paused."""
+class ManyDone(TypedDict):
+    """What one request did: `matched` jobs or runs, of which so many are `done`, and where the next one continues."""
 
-    job_id: str
-    state: Literal["active", "paused"]
-    timezone: str
-    fires: list[Fire]
+    dry_run: bool
+    matched: int
+    done: int
+    ids: list[str]
+    refused: list[ManyRefused]
+    next_cursor: str | None
 
 
 class Attempt(TypedDict):
@@ -292,22 +327,6 @@ class Run(TypedDict):
     payload: NotRequired[Any]
 
 
-class EndedRun(TypedDict):
-    """What an end by force has done."""
-
-    run: Run
-    was_open: bool
-    freed: list[str]
-
-
-class ErasedRun(TypedDict):
-    """What was erased of a run, and what was not."""
-
-    execution_id: str
-    erased: list[str]
-    not_covered: list[str]
-
-
 class DamagedRun(TypedDict):
     """A run whose record somebody has damaged."""
 
@@ -330,6 +349,40 @@ class TenantRunPage(TypedDict):
     unreadable: NotRequired[list[DamagedRun]]
     next_cursor: str | None
     complete_from_at: str | None
+
+
+class PermitHolder(TypedDict):
+    """A run that has a permit."""
+
+    execution_id: str
+    job_id: str
+    until_at: str
+    since_at: NotRequired[str]
+
+
+class Waiter(TypedDict):
+    """A run that waits for a permit."""
+
+    execution_id: str
+    job_id: str
+    since_at: str
+    until_at: str
+
+
+class ConcurrencyKey(TypedDict):
+    """Who has the permits of a concurrency key, and who waits."""
+
+    key: str
+    holders: list[PermitHolder]
+    waiting: list[Waiter]
+
+
+class ErasedRun(TypedDict):
+    """What was erased of a run, and what was not."""
+
+    execution_id: str
+    erased: list[str]
+    not_covered: list[str]
 
 
 class Spread(TypedDict):
@@ -395,84 +448,62 @@ class RunSummary(TypedDict):
     hours: NotRequired[list[HourTotals]]
 
 
-class AuditedRequest(TypedDict):
-    """A request of AWS's API that made a change."""
+class FailedInHour(TypedDict):
+    """How many runs failed in an hour."""
 
-    operation: str
-    source_address: str
-
-
-class AuditEntry(TypedDict):
-    """One change."""
-
-    entry_id: str
     at: str
-    by: str
-    by_name: NotRequired[str]
-    action: str
-    subject: str
-    before: dict[str, Any]
-    after: dict[str, Any]
-    request: NotRequired[AuditedRequest]
+    failed: int
 
 
-class AuditPage(TypedDict):
-    """Some changes, newest first."""
+class Mute(TypedDict):
+    """Since when a group of failures is muted, and until when."""
 
-    entries: list[AuditEntry]
+    note: str
+    muted_at: str
+    until_at: str | None
+    ends_at: str
+
+
+class FailureGroup(TypedDict):
+    """Failed runs of one job with one error."""
+
+    job_id: str
+    fingerprint: str
+    error_type: str
+    error: str
+    count: int
+    first_at: str
+    last_at: str
+    last_execution_id: str
+    hours: list[FailedInHour]
+    muted: Mute | None
+
+
+class FailureGroups(TypedDict):
+    """Up to 2,000 failed runs by job and error; if there are more, the cursor leads to the others."""
+
+    from_at: str
+    groups: list[FailureGroup]
     next_cursor: str | None
 
 
-class SkippedFires(TypedDict):
-    """The runs of the next fire times, all within 366 days. Each is cancelled, or has begun meanwhile."""
+class MutedGroup(TypedDict):
+    """A muted group of failures."""
 
+    note: str
+    muted_at: str
+    until_at: str | None
+    ends_at: str
     job_id: str
-    runs: list[Run]
+    fingerprint: str
+    error_type: str
+    error: str
 
 
-class RestoredFires(TypedDict):
-    """The fire times whose cancellation was undone. Those within a minute stay cancelled."""
+class MutedGroupList(TypedDict):
+    """All muted groups of failures."""
 
-    job_id: str
-    fires: list[str]
-
-
-class CallbackAnswer(TypedDict):
-    """How the run stands after a callback."""
-
-    execution_id: str
-    status: Literal[
-        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
-    ]
-    attempt: int
-    callback_until: str | None
-    stop: bool
-
-
-class PermitHolder(TypedDict):
-    """A run that has a permit."""
-
-    execution_id: str
-    job_id: str
-    until_at: str
-    since_at: NotRequired[str]
-
-
-class Waiter(TypedDict):
-    """A run that waits for a permit."""
-
-    execution_id: str
-    job_id: str
-    since_at: str
-    until_at: str
-
-
-class ConcurrencyKey(TypedDict):
-    """Who has the permits of a concurrency key, and who waits."""
-
-    key: str
-    holders: list[PermitHolder]
-    waiting: list[Waiter]
+    groups: list[MutedGroup]
 
 
 class ExpectedRun(TypedDict):
@@ -588,637 +619,6 @@ class Explanation(TypedDict):
     schedule_revision: int | None
     since: Change | None
     next_due_at: str | None
-
-
-class ManyRefused(TypedDict):
-    """A job or run that refused, by its id."""
-
-    id: str
-    type: str
-    detail: str
-
-
-class ManyDone(TypedDict):
-    """What one request did: `matched` jobs or runs, of which so many are `done`, and where the next one continues."""
-
-    dry_run: bool
-    matched: int
-    done: int
-    ids: list[str]
-    refused: list[ManyRefused]
-    next_cursor: str | None
-
-
-class Hold(TypedDict):
-    """A pattern of targets that no run calls."""
-
-    pattern: str
-    note: str
-    held_at: str
-    by: str
-
-
-class Holds(TypedDict):
-    """What is held, the oldest hold first."""
-
-    holds: list[Hold]
-
-
-class WithoutRecord(TypedDict):
-    """An execution that was enqueued, and of which nothing is recorded."""
-
-    execution_id: str
-    tenant_id: str
-    job_id: str
-    fire_at: str
-    due_at: str
-    found_at: str
-    sent_at: str | None
-
-
-class UnrecordedPage(TypedDict):
-    """A page of them, by their ids. It may hold fewer than were asked for, and have a cursor all the same."""
-
-    executions: list[WithoutRecord]
-    next_cursor: str | None
-
-
-class RanUnrecorded(TypedDict):
-    """What became of the executions."""
-
-    sent: list[str]
-    recorded: list[str]
-
-
-class SecretView(TypedDict):
-    """What may be known of a secret."""
-
-    name: str
-    revision: int
-    created_at: str
-    updated_at: str
-
-
-class SecretList(TypedDict):
-    """All secrets of the tenant, in the order of their names."""
-
-    secrets: list[SecretView]
-
-
-class SentTry(TypedDict):
-    """One try of a message."""
-
-    at: str
-    ok: bool
-    error: str
-
-
-class WaitingNotices(TypedDict):
-    """What waits to be reported: for the end of `delay_s`, or of the quiet after a message."""
-
-    failed: int
-    overdue: int
-    too_long: int
-    too_short: int
-    no_success: int
-    recovered: int
-
-
-class NoticeOnItsWay(TypedDict):
-    """The message that is being sent, or tried again."""
-
-    id: str
-    made_at: str
-    tries: int
-    next_try_at: str
-
-
-class SubscriptionDelivery(TypedDict):
-    """How the deliveries of a subscription went."""
-
-    state: Literal["new", "working", "failing", "disabled"]
-    last_try: SentTry | None
-    last_test: SentTry | None
-    test_waits: bool
-    delivered_at: str | None
-    failing_since: str | None
-    disabled_at: str | None
-    quiet_until: str | None
-    waiting: WaitingNotices
-    message: NoticeOnItsWay | None
-
-
-class SubscriptionView(TypedDict):
-    """An address that gets messages about failures, recoveries and overdue jobs."""
-
-    name: str
-    target: dict[str, Any]
-    kinds: list[str]
-    job_id: NotRequired[str]
-    name_prefix: NotRequired[str]
-    tag: NotRequired[str]
-    delay_s: int
-    group_s: int
-    created_at: str
-    updated_at: str
-    delivery: SubscriptionDelivery
-
-
-class SubscriptionList(TypedDict):
-    """All subscriptions of the tenant, by name; there are few."""
-
-    subscriptions: list[SubscriptionView]
-
-
-class TargetDelivery(TypedDict):
-    """How often a kind of target is called for an execution."""
-
-    kind: str
-    applies_to: str
-    called: Literal["at least once", "exactly once", "each attempt exactly once"]
-    key: str
-    kept: str
-
-
-class TargetList(TypedDict):
-    """All kinds of target."""
-
-    targets: list[TargetDelivery]
-
-
-class FailedInHour(TypedDict):
-    """How many runs failed in an hour."""
-
-    at: str
-    failed: int
-
-
-class Mute(TypedDict):
-    """Since when a group of failures is muted, and until when."""
-
-    note: str
-    muted_at: str
-    until_at: str | None
-    ends_at: str
-
-
-class FailureGroup(TypedDict):
-    """Failed runs of one job with one error."""
-
-    job_id: str
-    fingerprint: str
-    error_type: str
-    error: str
-    count: int
-    first_at: str
-    last_at: str
-    last_execution_id: str
-    hours: list[FailedInHour]
-    muted: Mute | None
-
-
-class FailureGroups(TypedDict):
-    """Up to 2,000 failed runs by job and error; if there are more, the cursor leads to the others."""
-
-    from_at: str
-    groups: list[FailureGroup]
-    next_cursor: str | None
-
-
-class MutedGroup(TypedDict):
-    """A muted group of failures."""
-
-    note: str
-    muted_at: str
-    until_at: str | None
-    ends_at: str
-    job_id: str
-    fingerprint: str
-    error_type: str
-    error: str
-
-
-class MutedGroupList(TypedDict):
-    """All muted groups of failures."""
-
-    groups: list[MutedGroup]
-
-
-class PlanningMark(TypedDict):
-    """Up to when everything is planned."""
-
-    planned_until_at: str
-    planning_until_at: str
-    lag_s: float
-    ticks_missed: int
-    decided_at: str
-    divided: bool
-    tzdata: str
-
-
-class WindowPlanned(TypedDict):
-    """How the planning of a window went."""
-
-    start_at: str
-    end_at: str
-    began_at: str
-    took_s: float
-    ahead_s: float
-    finished: bool
-    executions: int
-    missed: int
-    bad_entries: int
-    ticks: int
-    planners: int
-
-
-class NotPlanned(TypedDict):
-    """A group, a share or a job's entry that could not be planned."""
-
-    kind: Literal["group", "item", "share", "entry"]
-    name: str
-    reason: str
-    seen_at: str
-    start_at: str | None
-    end_at: str | None
-    tries: int
-
-
-class DoctorFinding(TypedDict):
-    """What a check of the doctor found."""
-
-    check: str
-    level: Literal["failed", "warning", "not_checked", "ok"]
-    found: str
-    remedy: str
-    since_at: str | None
-    runbook: str | None
-
-
-class PlatformPlanning(TypedDict):
-    """How the planning of all tenants' jobs is."""
-
-    mark: PlanningMark | None
-    shares_left: int
-    calls_at_once: int
-    windows: list[WindowPlanned]
-    set_aside: list[NotPlanned]
-    findings: list[DoctorFinding]
-
-
-class DeadLetterCount(TypedDict):
-    """How many messages of a queue were given up."""
-
-    queue: Literal["executions", "planning", "outcomes", "registrations"]
-    letters: int
-
-
-class DeadLetterCounts(TypedDict):
-    """The queues with their given-up messages."""
-
-    queues: list[DeadLetterCount]
-
-
-class DeadLetter(TypedDict):
-    """A given-up message, without its text."""
-
-    message_id: str
-    sent_at: str
-    bytes: int
-    about: list[str]
-    problem: str | None
-
-
-class DeadLetterList(TypedDict):
-    """Some given-up messages of a queue, in no order."""
-
-    queue: Literal["executions", "planning", "outcomes", "registrations"]
-    letters: list[DeadLetter]
-    more: bool
-
-
-class DeadLettersDone(TypedDict):
-    """What became of given-up messages."""
-
-    queue: Literal["executions", "planning", "outcomes", "registrations"]
-    done: int
-    left: list[DeadLetter]
-    more: bool
-
-
-class PlatformSums(TypedDict):
-    """All tenants together."""
-
-    runs: int
-    failed: int
-    late: int
-    max_lateness_s: float
-    tenants: int
-    suspended: int
-    failing: int
-    not_running: int
-    jobs: int
-    executions_per_day: int
-    complete: bool
-
-
-class PlatformHour(TypedDict):
-    """The runs of all tenants with fire times in an hour."""
-
-    runs: int
-    failed: int
-    late: int
-    max_lateness_s: float
-    at: str
-
-
-class Usage(TypedDict):
-    """What the tenant's jobs take of its quotas."""
-
-    jobs: int
-    executions_per_day: int
-
-
-class QuotaView(TypedDict):
-    """How much the platform allows."""
-
-    jobs: int
-    executions_per_day: int
-    shortest_interval_s: int
-    payload_bytes: int
-    requests_per_minute: int
-
-
-class PlatformRuns(TypedDict):
-    """Runs of tenants in the range, or in an hour of it."""
-
-    runs: int
-    failed: int
-    late: int
-    max_lateness_s: float
-
-
-class FailingJobOfTenant(TypedDict):
-    """A job whose last runs failed."""
-
-    job_id: str
-    failures_in_row: int
-
-
-class FailingJobsOfTenant(TypedDict):
-    """The jobs of a tenant that fail now."""
-
-    count: int
-    jobs: list[FailingJobOfTenant]
-    complete: bool
-
-
-class StoppedJobOfTenant(TypedDict):
-    """A job that does not run, or an address of a subscription that is switched off."""
-
-    job_id: str | None
-    subscription: str | None
-    reason: str
-    since_at: str
-
-
-class StoppedJobsOfTenant(TypedDict):
-    """What does not run of a tenant now."""
-
-    count: int
-    reasons: dict[str, int]
-    first: list[StoppedJobOfTenant]
-    complete: bool
-
-
-class TenantLine(TypedDict):
-    """A tenant, its use of quotas, and its runs."""
-
-    tenant_id: str
-    name: str
-    created_at: str
-    state: Literal["active", "suspended", "deleting"]
-    note: str
-    revision: int
-    usage: Usage
-    quotas: QuotaView
-    quota_share: float
-    past: PlatformRuns
-    failing: FailingJobsOfTenant | None
-    not_running: StoppedJobsOfTenant | None
-
-
-class Overview(TypedDict):
-    """The platform's tenants, in the order of the list."""
-
-    from_at: str
-    until_at: str
-    fresh_at: str
-    totals: PlatformSums
-    hours: list[PlatformHour]
-    holds: list[Hold]
-    matched: int
-    tenants: list[TenantLine]
-    next_cursor: str | None
-
-
-class JobStates(TypedDict):
-    """How many jobs there are."""
-
-    total: int
-    active: int
-    paused: int
-
-
-class PastDay(TypedDict):
-    """The runs with fire times in the last 24 hours."""
-
-    runs: int
-    statuses: dict[str, int]
-    reasons: dict[str, int]
-    due: int
-    success_rate: float | None
-    lateness_s: Spread
-    duration_s: Spread
-    from_at: str
-    fresh_at: str
-    hours: list[HourTotals]
-
-
-class StuckRun(TypedDict):
-    """A run that should have gone on."""
-
-    execution_id: str
-    job_id: str
-    status: Literal[
-        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
-    ]
-    since_at: str
-
-
-class OpenRuns(TypedDict):
-    """The runs that are not over."""
-
-    queued: int
-    running: int
-    retrying: int
-    stuck: int
-    stuck_runs: list[StuckRun]
-    complete: bool
-
-
-class HourAhead(TypedDict):
-    """The executions that are due in an hour."""
-
-    at: str
-    executions: int
-
-
-class JobAhead(TypedDict):
-    """A job that fires soon."""
-
-    job_id: str
-    name: str
-    fire_at: str
-
-
-class NextDay(TypedDict):
-    """The executions of the next 24 hours. Dates that calendars exclude are counted."""
-
-    from_at: str
-    until_at: str
-    total: int
-    hours: list[HourAhead]
-    jobs_counted: int
-    complete: bool
-    jobs: list[JobAhead]
-
-
-class FailingJob(TypedDict):
-    """A job whose last runs failed."""
-
-    job_id: str
-    name: str
-    failures_in_row: int
-
-
-class FailingJobs(TypedDict):
-    """The active jobs whose last run failed, without those whose failure is muted."""
-
-    count: int
-    muted: int
-    jobs: list[FailingJob]
-
-
-class Stopped(TypedDict):
-    """A job that does not run, or a subscription whose address is switched off."""
-
-    job_id: str | None
-    subscription: str | None
-    reason: str
-    detail: str
-    since_at: str
-
-
-class StoppedJobs(TypedDict):
-    """What does not run."""
-
-    count: int
-    first: list[Stopped]
-
-
-class TenantOverview(TypedDict):
-    """What a first look needs."""
-
-    at: str
-    job_counts: JobStates | None
-    past: PastDay
-    open: OpenRuns
-    ahead: NextDay | None
-    failing: FailingJobs | None
-    not_running: StoppedJobs | None
-    errors: list[FailureGroup]
-
-
-class RunTotals(TypedDict):
-    """The totals of a tenant's runs."""
-
-    runs: int
-    statuses: dict[str, int]
-    reasons: dict[str, int]
-    due: int
-    success_rate: float | None
-    lateness_s: Spread
-    duration_s: Spread
-    complete: bool
-
-
-class JobCounts(TypedDict):
-    """How many of a tenant's jobs are how, now."""
-
-    read: int
-    active: int
-    paused: int
-    failing: int
-    not_running: int
-    stopped_by: dict[str, int]
-    overdue: int
-    most_late_s: float
-    complete: bool
-
-
-class TenantHealth(TypedDict):
-    """How a tenant is, without what its jobs and runs contain."""
-
-    tenant_id: str
-    from_at: str
-    until_at: str
-    run_totals: RunTotals
-    job_counts: JobCounts
-
-
-class TenantView(TypedDict):
-    """A tenant: what the platform allows, and how much of it is used."""
-
-    tenant_id: str
-    name: str
-    created_at: str
-    state: Literal["active", "suspended", "deleting"]
-    note: str
-    revision: int
-    usage: Usage
-    quotas: QuotaView
-    allowed_targets: list[str]
-    retention_days: int
-    spread_s: int | None
-
-
-class LostTarget(TypedDict):
-    """A target that the tenant could not call any more."""
-
-    target: str
-    jobs: int
-
-
-class Overused(TypedDict):
-    """A quota of which the tenant would use more than it has."""
-
-    quota: str
-    used: int
-    allowed: int
-
-
-class RuleEffects(TypedDict):
-    """What a change of a tenant's rules would break."""
-
-    tenant: TenantView
-    jobs_read: int
-    complete: bool
-    not_allowed: int
-    targets: list[LostTarget]
-    interval_too_short: int
-    payload_too_large: int
-    overused: list[Overused]
 
 
 class ComingExecution(TypedDict):
@@ -1378,6 +778,364 @@ class TzdataChangePage(TypedDict):
     next_cursor: str | None
 
 
+class PreviewedFire(TypedDict):
+    """One fire time."""
+
+    fire_at: str
+    local: str
+    due_at: str
+
+
+class SchedulePreview(TypedDict):
+    """What a schedule means and when it fires."""
+
+    sentence: str
+    warnings: list[str]
+    schedule_resolved: dict[str, Any]
+    timezone: str
+    fires: list[PreviewedFire]
+    week: NotRequired[list[str]]
+    tzdata: str
+
+
+class JobStates(TypedDict):
+    """How many jobs there are."""
+
+    total: int
+    active: int
+    paused: int
+
+
+class PastDay(TypedDict):
+    """The runs with fire times in the last 24 hours."""
+
+    runs: int
+    statuses: dict[str, int]
+    reasons: dict[str, int]
+    due: int
+    success_rate: float | None
+    lateness_s: Spread
+    duration_s: Spread
+    from_at: str
+    fresh_at: str
+    hours: list[HourTotals]
+
+
+class StuckRun(TypedDict):
+    """A run that should have gone on."""
+
+    execution_id: str
+    job_id: str
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
+    since_at: str
+
+
+class OpenRuns(TypedDict):
+    """The runs that are not over."""
+
+    queued: int
+    running: int
+    retrying: int
+    stuck: int
+    stuck_runs: list[StuckRun]
+    complete: bool
+
+
+class HourAhead(TypedDict):
+    """The executions that are due in an hour."""
+
+    at: str
+    executions: int
+
+
+class JobAhead(TypedDict):
+    """A job that fires soon."""
+
+    job_id: str
+    name: str
+    fire_at: str
+
+
+class NextDay(TypedDict):
+    """The executions of the next 24 hours. Dates that calendars exclude are counted."""
+
+    from_at: str
+    until_at: str
+    total: int
+    hours: list[HourAhead]
+    jobs_counted: int
+    complete: bool
+    jobs: list[JobAhead]
+
+
+class FailingJob(TypedDict):
+    """A job whose last runs failed."""
+
+    job_id: str
+    name: str
+    failures_in_row: int
+
+
+class FailingJobs(TypedDict):
+    """The active jobs whose last run failed, without those whose failure is muted."""
+
+    count: int
+    muted: int
+    jobs: list[FailingJob]
+
+
+class Stopped(TypedDict):
+    """A job that does not run, or a subscription whose address is switched off."""
+
+    job_id: str | None
+    subscription: str | None
+    reason: str
+    detail: str
+    since_at: str
+
+
+class StoppedJobs(TypedDict):
+    """What does not run."""
+
+    count: int
+    first: list[Stopped]
+
+
+class TenantOverview(TypedDict):
+    """What a first look needs."""
+
+    at: str
+    job_counts: JobStates | None
+    past: PastDay
+    open: OpenRuns
+    ahead: NextDay | None
+    failing: FailingJobs | None
+    not_running: StoppedJobs | None
+    errors: list[FailureGroup]
+
+
+class EndedRun(TypedDict):
+    """What an end by force has done."""
+
+    run: Run
+    was_open: bool
+    freed: list[str]
+
+
+class CallbackAnswer(TypedDict):
+    """How the run stands after a callback."""
+
+    execution_id: str
+    status: Literal[
+        "queued", "running", "dispatching", "dispatched", "succeeded", "failed", "retrying", "skipped"
+    ]
+    attempt: int
+    callback_until: str | None
+    stop: bool
+
+
+class SkippedFires(TypedDict):
+    """The runs of the next fire times, all within 366 days. Each is cancelled, or has begun meanwhile."""
+
+    job_id: str
+    runs: list[Run]
+
+
+class RestoredFires(TypedDict):
+    """The fire times whose cancellation was undone. Those within a minute stay cancelled."""
+
+    job_id: str
+    fires: list[str]
+
+
+class Backfill(TypedDict):
+    """A backfill, and how many of its executions are enqueued so far."""
+
+    job_id: str
+    total: int
+    sent: int
+    dry_run: bool
+    backfill_id: NotRequired[str]
+    start_at: NotRequired[str]
+    end_at: NotRequired[str]
+    concurrency: NotRequired[int]
+    created_at: NotRequired[str]
+    cancelled_at: NotRequired[str]
+
+
+class Backfills(TypedDict):
+    """The backfills of a job, the newest first."""
+
+    backfills: list[Backfill]
+    more: bool
+
+
+class CalendarView(TypedDict):
+    """Dates on which the jobs that name the calendar do not fire."""
+
+    name: str
+    dates: list[str]
+    source: dict[str, Any]
+    revision: int
+    created_at: str
+    updated_at: str
+    warnings: NotRequired[list[str]]
+
+
+class CalendarPage(TypedDict):
+    """Some calendars, in the order of their names."""
+
+    calendars: list[CalendarView]
+    next_cursor: str | None
+
+
+class SecretView(TypedDict):
+    """What may be known of a secret."""
+
+    name: str
+    revision: int
+    created_at: str
+    updated_at: str
+
+
+class SecretList(TypedDict):
+    """All secrets of the tenant, in the order of their names."""
+
+    secrets: list[SecretView]
+
+
+class SentTry(TypedDict):
+    """One try of a message."""
+
+    at: str
+    ok: bool
+    error: str
+
+
+class WaitingNotices(TypedDict):
+    """What waits to be reported: for the end of `delay_s`, or of the quiet after a message."""
+
+    failed: int
+    overdue: int
+    too_long: int
+    too_short: int
+    no_success: int
+    recovered: int
+
+
+class NoticeOnItsWay(TypedDict):
+    """The message that is being sent, or tried again."""
+
+    id: str
+    made_at: str
+    tries: int
+    next_try_at: str
+
+
+class SubscriptionDelivery(TypedDict):
+    """How the deliveries of a subscription went."""
+
+    state: Literal["new", "working", "failing", "disabled"]
+    last_try: SentTry | None
+    last_test: SentTry | None
+    test_waits: bool
+    delivered_at: str | None
+    failing_since: str | None
+    disabled_at: str | None
+    quiet_until: str | None
+    waiting: WaitingNotices
+    message: NoticeOnItsWay | None
+
+
+class SubscriptionView(TypedDict):
+    """An address that gets messages about failures, recoveries and overdue jobs."""
+
+    name: str
+    target: dict[str, Any]
+    kinds: list[str]
+    job_id: NotRequired[str]
+    name_prefix: NotRequired[str]
+    tag: NotRequired[str]
+    delay_s: int
+    group_s: int
+    created_at: str
+    updated_at: str
+    delivery: SubscriptionDelivery
+
+
+class SubscriptionList(TypedDict):
+    """All subscriptions of the tenant, by name; there are few."""
+
+    subscriptions: list[SubscriptionView]
+
+
+class WebhookSecret(TypedDict):
+    """What signs calls of HTTP targets, as Standard Webhooks has it."""
+
+    secret: str
+
+
+class Usage(TypedDict):
+    """What the tenant's jobs take of its quotas."""
+
+    jobs: int
+    executions_per_day: int
+
+
+class QuotaView(TypedDict):
+    """How much the platform allows."""
+
+    jobs: int
+    executions_per_day: int
+    shortest_interval_s: int
+    payload_bytes: int
+    requests_per_minute: int
+
+
+class TenantView(TypedDict):
+    """A tenant: what the platform allows, and how much of it is used."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+    usage: Usage
+    quotas: QuotaView
+    allowed_targets: list[str]
+    retention_days: int
+    spread_s: int | None
+
+
+class TenantSummary(TypedDict):
+    """A tenant in a list."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+
+
+class DamagedTenant(TypedDict):
+    """A tenant whose item in the list somebody has damaged."""
+
+    tenant_id: str
+    problem: str
+
+
+class TenantPage(TypedDict):
+    """Some tenants, in the order of their ids."""
+
+    tenants: list[TenantSummary]
+    unreadable: NotRequired[list[DamagedTenant]]
+    next_cursor: str | None
+
+
 class KeyInUse(TypedDict):
     """The key that asks, or the token."""
 
@@ -1400,46 +1158,6 @@ class Tenant(TypedDict):
     retention_days: int
     spread_s: int | None
     key: KeyInUse
-
-
-class TenantSummary(TypedDict):
-    """A tenant in a list."""
-
-    tenant_id: str
-    name: str
-    created_at: str
-    state: Literal["active", "suspended", "deleting"]
-    note: str
-    revision: int
-
-
-class Key(TypedDict):
-    """What is known of a key: all but the key."""
-
-    key_id: str
-    name: str
-    role: Literal["read", "write", "admin", "operator"]
-    prefix: str
-    access_key_id: str | None
-    state: Literal["active", "expired", "revoked"]
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-
-
-class MadeKey(TypedDict):
-    """A new key. It is not stored, and shown in this answer alone."""
-
-    key_id: str
-    name: str
-    role: Literal["read", "write", "admin", "operator"]
-    prefix: str
-    access_key_id: str | None
-    state: Literal["active", "expired", "revoked"]
-    created_at: str
-    expires_at: str | None
-    revoked_at: str | None
-    key: str
 
 
 class Removed(TypedDict):
@@ -1467,6 +1185,377 @@ class RebuiltRuns(TypedDict):
     """A step of writing down a tenant's runs by time again."""
 
     runs_read: int
+    next_cursor: str | None
+
+
+class Key(TypedDict):
+    """What is known of a key: all but the key."""
+
+    key_id: str
+    name: str
+    role: Literal["read", "write", "admin", "operator"]
+    prefix: str
+    access_key_id: str | None
+    state: Literal["active", "expired", "revoked"]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class KeyPage(TypedDict):
+    """Some keys, oldest first; revoked ones stay listed for 30 days."""
+
+    keys: list[Key]
+    next_cursor: str | None
+
+
+class MadeKey(TypedDict):
+    """A new key. It is not stored, and shown in this answer alone."""
+
+    key_id: str
+    name: str
+    role: Literal["read", "write", "admin", "operator"]
+    prefix: str
+    access_key_id: str | None
+    state: Literal["active", "expired", "revoked"]
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+    key: str
+
+
+class AuditedRequest(TypedDict):
+    """A request of AWS's API that made a change."""
+
+    operation: str
+    source_address: str
+
+
+class AuditEntry(TypedDict):
+    """One change."""
+
+    entry_id: str
+    at: str
+    by: str
+    by_name: NotRequired[str]
+    action: str
+    subject: str
+    before: dict[str, Any]
+    after: dict[str, Any]
+    request: NotRequired[AuditedRequest]
+
+
+class AuditPage(TypedDict):
+    """Some changes, newest first."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
+
+class RunTotals(TypedDict):
+    """The totals of a tenant's runs."""
+
+    runs: int
+    statuses: dict[str, int]
+    reasons: dict[str, int]
+    due: int
+    success_rate: float | None
+    lateness_s: Spread
+    duration_s: Spread
+    complete: bool
+
+
+class JobCounts(TypedDict):
+    """How many of a tenant's jobs are how, now."""
+
+    read: int
+    active: int
+    paused: int
+    failing: int
+    not_running: int
+    stopped_by: dict[str, int]
+    overdue: int
+    most_late_s: float
+    complete: bool
+
+
+class TenantHealth(TypedDict):
+    """How a tenant is, without what its jobs and runs contain."""
+
+    tenant_id: str
+    from_at: str
+    until_at: str
+    run_totals: RunTotals
+    job_counts: JobCounts
+
+
+class LostTarget(TypedDict):
+    """A target that the tenant could not call any more."""
+
+    target: str
+    jobs: int
+
+
+class Overused(TypedDict):
+    """A quota of which the tenant would use more than it has."""
+
+    quota: str
+    used: int
+    allowed: int
+
+
+class RuleEffects(TypedDict):
+    """What a change of a tenant's rules would break."""
+
+    tenant: TenantView
+    jobs_read: int
+    complete: bool
+    not_allowed: int
+    targets: list[LostTarget]
+    interval_too_short: int
+    payload_too_large: int
+    overused: list[Overused]
+
+
+class PlanningMark(TypedDict):
+    """Up to when everything is planned."""
+
+    planned_until_at: str
+    planning_until_at: str
+    lag_s: float
+    ticks_missed: int
+    decided_at: str
+    divided: bool
+    tzdata: str
+
+
+class WindowPlanned(TypedDict):
+    """How the planning of a window went."""
+
+    start_at: str
+    end_at: str
+    began_at: str
+    took_s: float
+    ahead_s: float
+    finished: bool
+    executions: int
+    missed: int
+    bad_entries: int
+    ticks: int
+    planners: int
+
+
+class NotPlanned(TypedDict):
+    """A group, a share or a job's entry that could not be planned."""
+
+    kind: Literal["group", "item", "share", "entry"]
+    name: str
+    reason: str
+    seen_at: str
+    start_at: str | None
+    end_at: str | None
+    tries: int
+
+
+class DoctorFinding(TypedDict):
+    """What a check of the doctor found."""
+
+    check: str
+    level: Literal["failed", "warning", "not_checked", "ok"]
+    found: str
+    remedy: str
+    since_at: str | None
+    runbook: str | None
+
+
+class PlatformPlanning(TypedDict):
+    """How the planning of all tenants' jobs is."""
+
+    mark: PlanningMark | None
+    shares_left: int
+    calls_at_once: int
+    windows: list[WindowPlanned]
+    set_aside: list[NotPlanned]
+    findings: list[DoctorFinding]
+
+
+class Hold(TypedDict):
+    """A pattern of targets that no run calls."""
+
+    pattern: str
+    note: str
+    held_at: str
+    by: str
+
+
+class Holds(TypedDict):
+    """What is held, the oldest hold first."""
+
+    holds: list[Hold]
+
+
+class WithoutRecord(TypedDict):
+    """An execution that was enqueued, and of which nothing is recorded."""
+
+    execution_id: str
+    tenant_id: str
+    job_id: str
+    fire_at: str
+    due_at: str
+    found_at: str
+    sent_at: str | None
+
+
+class UnrecordedPage(TypedDict):
+    """A page of them, by their ids. It may hold fewer than were asked for, and have a cursor all the same."""
+
+    executions: list[WithoutRecord]
+    next_cursor: str | None
+
+
+class RanUnrecorded(TypedDict):
+    """What became of the executions."""
+
+    sent: list[str]
+    recorded: list[str]
+
+
+class DeadLetterCount(TypedDict):
+    """How many messages of a queue were given up."""
+
+    queue: Literal["executions", "planning", "outcomes", "registrations"]
+    letters: int
+
+
+class DeadLetterCounts(TypedDict):
+    """The queues with their given-up messages."""
+
+    queues: list[DeadLetterCount]
+
+
+class DeadLetter(TypedDict):
+    """A given-up message, without its text."""
+
+    message_id: str
+    sent_at: str
+    bytes: int
+    about: list[str]
+    problem: str | None
+
+
+class DeadLetterList(TypedDict):
+    """Some given-up messages of a queue, in no order."""
+
+    queue: Literal["executions", "planning", "outcomes", "registrations"]
+    letters: list[DeadLetter]
+    more: bool
+
+
+class DeadLettersDone(TypedDict):
+    """What became of given-up messages."""
+
+    queue: Literal["executions", "planning", "outcomes", "registrations"]
+    done: int
+    left: list[DeadLetter]
+    more: bool
+
+
+class PlatformSums(TypedDict):
+    """All tenants together."""
+
+    runs: int
+    failed: int
+    late: int
+    max_lateness_s: float
+    tenants: int
+    suspended: int
+    failing: int
+    not_running: int
+    jobs: int
+    executions_per_day: int
+    complete: bool
+
+
+class PlatformHour(TypedDict):
+    """The runs of all tenants with fire times in an hour."""
+
+    runs: int
+    failed: int
+    late: int
+    max_lateness_s: float
+    at: str
+
+
+class PlatformRuns(TypedDict):
+    """Runs of tenants in the range, or in an hour of it."""
+
+    runs: int
+    failed: int
+    late: int
+    max_lateness_s: float
+
+
+class FailingJobOfTenant(TypedDict):
+    """A job whose last runs failed."""
+
+    job_id: str
+    failures_in_row: int
+
+
+class FailingJobsOfTenant(TypedDict):
+    """The jobs of a tenant that fail now."""
+
+    count: int
+    jobs: list[FailingJobOfTenant]
+    complete: bool
+
+
+class StoppedJobOfTenant(TypedDict):
+    """A job that does not run, or an address of a subscription that is switched off."""
+
+    job_id: str | None
+    subscription: str | None
+    reason: str
+    since_at: str
+
+
+class StoppedJobsOfTenant(TypedDict):
+    """What does not run of a tenant now."""
+
+    count: int
+    reasons: dict[str, int]
+    first: list[StoppedJobOfTenant]
+    complete: bool
+
+
+class TenantLine(TypedDict):
+    """A tenant, its use of quotas, and its runs."""
+
+    tenant_id: str
+    name: str
+    created_at: str
+    state: Literal["active", "suspended", "deleting"]
+    note: str
+    revision: int
+    usage: Usage
+    quotas: QuotaView
+    quota_share: float
+    past: PlatformRuns
+    failing: FailingJobsOfTenant | None
+    not_running: StoppedJobsOfTenant | None
+
+
+class Overview(TypedDict):
+    """The platform's tenants, in the order of the list."""
+
+    from_at: str
+    until_at: str
+    fresh_at: str
+    totals: PlatformSums
+    hours: list[PlatformHour]
+    holds: list[Hold]
+    matched: int
+    tenants: list[TenantLine]
     next_cursor: str | None
 
 

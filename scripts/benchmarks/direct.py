@@ -90,7 +90,7 @@ def _requests(client: Client | direct.Client) -> dict[str, Callable[[], object]]
     return {
         "put a job": put,
         "get a job": lambda: client.get_job("job-0"),
-        f"list {_LISTED} jobs": lambda: client.jobs_page(limit=_LISTED),
+        f"list {_LISTED} jobs": lambda: client.list_jobs_page(limit=_LISTED),
     }
 
 

@@ -69,12 +69,12 @@ def test_a_job_from_its_creation_to_its_end(office: Office) -> None:
         changed = await minute8.put_job("minutely", job(cron="* * * * *", name="M"), created["revision"])
         assert await minute8.get_job("minutely") == changed
         office.world.run_until("2026-11-21T03:14:30Z")
-        runs = await all_of(minute8.runs("minutely"))
+        runs = await all_of(minute8.list_runs_of_job("minutely"))
         assert [run["status"] for run in runs] == ["succeeded", "succeeded"]
         assert await minute8.get_run(runs[0]["execution_id"]) == runs[0]
         assert (await minute8.pause_job("minutely", "enough"))["note"] == "enough"
         await minute8.delete_job("minutely")
-        assert await all_of(minute8.jobs()) == []
+        assert await all_of(minute8.list_jobs()) == []
         assert (await minute8.call("GET", "/v1/tenant"))["tenant_id"] == "alice"
 
     run(office, steps)
@@ -82,17 +82,17 @@ def test_a_job_from_its_creation_to_its_end(office: Office) -> None:
 
 def test_lists_are_those_of_the_blocking_client(few_at_once: None, office: Office) -> None:
     async def steps(minute8: AsyncClient) -> None:
-        lines = await minute8.bulk_put({"job_id": n, **job(cron="* * * * *")} for n in "abc")
+        lines = await minute8.put_jobs({"job_id": n, **job(cron="* * * * *")} for n in "abc")
         assert [line["line"] for line in lines] == [1, 2, 3]
         assert [exported["job_id"] for exported in await all_of(minute8.export_jobs())] == ["a", "b", "c"]
         office.world.run_until("2026-11-21T03:17:30Z")
-        fire_times = [run["fire_at"] for run in await all_of(minute8.runs())]
+        fire_times = [run["fire_at"] for run in await all_of(minute8.list_runs())]
         assert len(fire_times) == 15
         assert fire_times == sorted(fire_times, reverse=True)
-        parts = await all_of(minute8.summaries("a"))
+        parts = await all_of(minute8.summarise_job("a"))
         assert (len(parts), sum(part["total"]["runs"] for part in parts)) == (2, 5)
         assert (await minute8.pause_jobs(all=True))["done"] == 3
-        assert await minute8.failure_groups() == []
+        assert await minute8.list_failure_groups() == []
 
     run(office, steps)
 
@@ -105,7 +105,7 @@ def test_a_page_is_fetched_when_it_is_needed(few_at_once: None, office: Office) 
             await minute8.put_job(name, job(cron="* * * * *"))
         office.world.run_until("2026-11-21T03:17:30Z")
         requests.clear()
-        parts = minute8.summaries("a")
+        parts = minute8.summarise_job("a")
         assert requests == []
         await anext(parts)
         assert len(requests) == 1
@@ -122,7 +122,7 @@ def test_refusals_are_exceptions(office: Office) -> None:
         with pytest.raises(AlreadyExists):
             await minute8.create_job(job(cron="0 3 * * *"), "report")
         with pytest.raises(NotFound, match="nothing"):
-            await all_of(minute8.runs("nothing"))
+            await all_of(minute8.list_runs_of_job("nothing"))
 
     run(office, steps)
 
@@ -189,13 +189,13 @@ def test_a_cancelled_call_ends_at_once_and_is_not_repeated(while_waiting: bool, 
     async def main() -> None:
         transport = httpx.MockTransport(answer)
         async with AsyncClient("https://api.test", "key", transport=transport, sleep=forever) as minute8:
-            task = asyncio.create_task(minute8.tenant())
+            task = asyncio.create_task(minute8.get_own_tenant())
             await asyncio.wait_for(reached.wait(), 60)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asyncio.wait_for(task, 60)
             assert len(requests) == 1
-            assert (await minute8.tenant())["tenant_id"] == "alice"  # the client still works
+            assert (await minute8.get_own_tenant())["tenant_id"] == "alice"  # the client still works
 
     asyncio.run(main())
 
@@ -206,7 +206,7 @@ def test_the_operators_client(office: Office) -> None:
         async with AsyncOperator(
             "https://api.test", office.operator.key or "", transport=transport
         ) as platform:
-            assert [tenant["tenant_id"] async for tenant in platform.tenants()] == ["alice", "bob"]
+            assert [tenant["tenant_id"] async for tenant in platform.list_tenants()] == ["alice", "bob"]
             [held] = await platform.hold_target("*", "an incident")
             assert held["pattern"] == "*"
             assert await platform.release_target("*") == []
@@ -218,7 +218,7 @@ def test_a_list_that_has_not_changed_is_not_sent_again(office: Office) -> None:
     async def main() -> list[httpx.Request]:
         minute8, requests, _ = client(office.alice.key)
         await minute8.put_job("report", job(cron="0 3 * * *"))
-        pages = [await minute8.jobs_page() for _ in range(2)]
+        pages = [await minute8.list_jobs_page() for _ in range(2)]
         assert pages[0] == pages[1]
         return requests
 

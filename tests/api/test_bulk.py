@@ -344,16 +344,16 @@ def test_the_client_sends_as_many_requests_as_it_needs(
         "https://api.test", office.alice.key or "", transport=transport, sleep=lambda _: None
     ) as minute8:
         jobs = [line(f"job-{n}") for n in range(4)] + [line("long", payload="é" * 400), line("bad", cron="x")]
-        dry = minute8.bulk_put(jobs, dry_run=True)
+        dry = minute8.put_jobs(jobs, dry_run=True)
         assert ids(office) == []
-        done = minute8.bulk_put(jobs)
+        done = minute8.put_jobs(jobs)
         assert done == dry
         assert [(result["line"], result["result"]) for result in done] == [
             (n, "created") for n in range(1, 6)
         ] + [(6, "refused")]
         assert len(transport.requests) == 1 + 2 * 4
         with pytest.raises(InvalidInput) as refused:
-            minute8.bulk_put(jobs[-1:], atomic=True)
+            minute8.put_jobs(jobs[-1:], atomic=True)
         assert [result["line"] for result in refused.value.document["results"]] == [1]
 
 

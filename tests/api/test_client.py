@@ -46,14 +46,14 @@ def test_a_job_from_its_creation_to_its_end(office: Office) -> None:
             "2026-11-21T03:13:00Z"
         ]
         office.world.run_until("2026-11-21T03:14:30Z")
-        runs = list(minute8.runs("minutely"))
+        runs = list(minute8.list_runs_of_job("minutely"))
         assert [run["status"] for run in runs] == ["succeeded", "succeeded"]
         assert minute8.get_run(runs[0]["execution_id"]) == runs[0]
         assert minute8.pause_job("minutely", "enough")["note"] == "enough"
         assert minute8.resume_job("minutely")["state"] == "active"
         minute8.delete_job("minutely")
-        assert len(list(minute8.jobs())) == 1
-        assert minute8.tenant()["tenant_id"] == "alice"
+        assert len(list(minute8.list_jobs())) == 1
+        assert minute8.get_own_tenant()["tenant_id"] == "alice"
 
 
 def test_runs_of_all_jobs_come_in_one_order_and_summaries_in_parts(few_at_once: None, office: Office) -> None:
@@ -61,22 +61,24 @@ def test_runs_of_all_jobs_come_in_one_order_and_summaries_in_parts(few_at_once: 
     for name in ("a", "b", "c"):
         minute8.put_job(name, job(cron="* * * * *"))
     office.world.run_until("2026-11-21T03:17:30Z")
-    fire_times = [run["fire_at"] for run in minute8.runs()]
+    fire_times = [run["fire_at"] for run in minute8.list_runs()]
     assert len(fire_times) == 15
     assert fire_times == sorted(fire_times, reverse=True)
-    assert len(list(minute8.runs(until_at="2026-11-21T03:15:00Z", status="succeeded"))) == 6
-    parts = list(minute8.summaries("a", values=True))
+    assert len(list(minute8.list_runs(until_at="2026-11-21T03:15:00Z", status="succeeded"))) == 6
+    parts = list(minute8.summarise_job("a", values=True))
     assert (len(parts), sum(part["total"]["runs"] for part in parts)) == (2, 5)
     assert parts[0]["days"][0]["lateness_s"]["values"] == [[0, 4]]
-    assert minute8.summary_page("a", from_at="2026-11-21T03:16:00Z")["total"]["statuses"] == {"succeeded": 2}
+    assert minute8.summarise_job_page("a", from_at="2026-11-21T03:16:00Z")["total"]["statuses"] == {
+        "succeeded": 2
+    }
 
 
 def test_lists_go_on_over_pages(office: Office) -> None:
     minute8, transport, _ = client(office.alice.key)
     for n in range(5):
         minute8.put_job(f"job-{n}", job(cron="* * * * *"))
-    page = minute8.jobs_page(limit=3)
-    rest = minute8.jobs_page(limit=3, cursor=page["next_cursor"])
+    page = minute8.list_jobs_page(limit=3)
+    rest = minute8.list_jobs_page(limit=3, cursor=page["next_cursor"])
     assert [listed_job["job_id"] for listed_job in page["jobs"] + rest["jobs"]] == [
         f"job-{n}" for n in range(5)
     ]
@@ -100,7 +102,7 @@ def test_refusals_are_exceptions(office: Office) -> None:
     with pytest.raises(Forbidden):
         client(office.alice_reads.key)[0].delete_job("report")
     with pytest.raises(Unauthenticated):
-        client("m8_nothing")[0].tenant()
+        client("m8_nothing")[0].get_own_tenant()
     assert len(transport.requests) == 5  # a refusal is not retried
 
 
@@ -150,7 +152,7 @@ def test_a_request_that_was_never_sent_is_repeated(kind: type[httpx.TransportErr
 def test_the_client_gives_up_after_its_tries(office: Office) -> None:
     minute8, transport, waits = client(office.alice.key, *[503] * 9)
     with pytest.raises(Unavailable) as failed:
-        minute8.tenant()
+        minute8.get_own_tenant()
     assert (failed.value.status, failed.value.detail, len(transport.requests)) == (
         503,
         "Service Unavailable",
@@ -158,16 +160,16 @@ def test_the_client_gives_up_after_its_tries(office: Office) -> None:
     )
     minute8, transport, waits = client(office.alice.key, *[httpx.ConnectError("refused")] * 9)
     with pytest.raises(Unreachable, match="refused"):
-        minute8.tenant()
+        minute8.get_own_tenant()
     assert (len(transport.requests), len(waits)) == (4, 3)
 
 
 def test_methods_have_the_names_words_and_parameters_that_editors_show() -> None:
     minute8, _, _ = client("key")
     assert minute8.pause_jobs.__name__ == "pause_jobs"
-    assert "RFC 7396" in (inspect.getdoc(minute8.patch_job) or "")
+    assert "JSON merge patch" in (inspect.getdoc(minute8.patch_job) or "")
     assert list(inspect.signature(minute8.pause_job).parameters) == ["job_id", "note", "revision"]
-    assert "RFC 7396" in (inspect.getdoc(Client.patch_job) or "")
+    assert "JSON merge patch" in (inspect.getdoc(Client.patch_job) or "")
 
 
 def test_the_definition_in_an_answer_can_be_sent_back(office: Office) -> None:
@@ -183,9 +185,9 @@ def test_the_definition_in_an_answer_can_be_sent_back(office: Office) -> None:
 def test_a_list_that_has_not_changed_is_not_sent_again(office: Office) -> None:
     minute8, transport, _ = client(office.alice.key, 503)
     minute8.put_job("report", job(cron="0 3 * * *"))
-    first = minute8.jobs_page(limit=10)
+    first = minute8.list_jobs_page(limit=10)
     first["jobs"].clear()  # what a caller does with an answer changes no later one
-    again = [minute8.jobs_page(limit=10) for _ in range(2)]
+    again = [minute8.list_jobs_page(limit=10) for _ in range(2)]
     assert [job["job_id"] for page in again for job in page["jobs"]] == ["report", "report"]
     assert [request.headers.get("If-None-Match", "")[:3] for request in transport.requests[2:]] == [
         "",
@@ -193,9 +195,9 @@ def test_a_list_that_has_not_changed_is_not_sent_again(office: Office) -> None:
         'W/"',
     ]
     minute8.put_job("report", job(cron="0 4 * * *"))
-    assert minute8.jobs_page(limit=10)["jobs"][0]["revision"] == 2
+    assert minute8.list_jobs_page(limit=10)["jobs"][0]["revision"] == 2
     assert "If-None-Match" not in transport.requests[-2].headers
-    minute8.jobs_page(limit=11)
+    minute8.list_jobs_page(limit=11)
     assert "If-None-Match" not in transport.requests[-1].headers
 
 
@@ -206,9 +208,9 @@ def test_the_clients_memory_of_lists_is_bounded() -> None:
 
     minute8 = Client("https://api.test/", "", transport=httpx.MockTransport(answer))
     for limit in range(1, 100):
-        minute8.jobs_page(limit=limit)
-    minute8.jobs_page(limit=300_000)
-    minute8.jobs_page(limit=200, cursor="a")
+        minute8.list_jobs_page(limit=limit)
+    minute8.list_jobs_page(limit=300_000)
+    minute8.list_jobs_page(limit=200, cursor="a")
     kept = minute8._known._answers
     assert len(kept) == 32 and sum(len(response.content) for response in kept.values()) < 20_000
     assert "limit=99" in list(kept)[-1] and "limit=68" in next(iter(kept))
@@ -227,11 +229,11 @@ def test_lines_that_are_busy_are_sent_again_and_what_stays_busy_raises(
 
     monkeypatch.setattr(JobStore, "change_all", change_all)
     lines = [{**job(cron="* * * * *"), "job_id": name} for name in "abc"]
-    results = minute8.bulk_put(lines)
+    results = minute8.put_jobs(lines)
     assert [(line["line"], line["result"]) for line in results] == [(n, "created") for n in (1, 2, 3)]
     assert waits == [1, 2]
     busy += [Busy("its shard")] * 99
     with pytest.raises(LinesBusy, match="3 of 3 lines") as raised:
-        minute8.bulk_put([{**line, "name": "changed"} for line in lines])
+        minute8.put_jobs([{**line, "name": "changed"} for line in lines])
     assert [line["result"] for line in raised.value.results] == ["refused"] * 3
     assert sum(waits[2:]) == 120

@@ -62,13 +62,15 @@ def test_a_job_from_its_creation_to_its_run(session: Session, world: World) -> N
         assert minute8.put_job("report", job(cron="20 3 * * *"))["revision"] == 1
         assert minute8.pause_job("report", "holiday")["state"] == "paused"
         assert minute8.resume_job("report")["state"] == "active"
-        assert [listed["job_id"] for listed in minute8.jobs(q="repo")] == ["report"]
+        assert [listed["job_id"] for listed in minute8.list_jobs(q="repo")] == ["report"]
         assert minute8.next_fires("report")["fires"][0]["fire_at"] == "2026-11-21T03:20:00Z"
         world.run_until("2026-11-21T03:30:00Z", ticks=True)
-        [run] = minute8.runs("report")
+        [run] = minute8.list_runs_of_job("report")
         assert run["status"] == "succeeded"
-        assert minute8.expected("report", from_at="2026-11-21T03:18:00Z", until_at="2026-11-21T03:25:00Z")
-        assert minute8.explain("report", "2026-11-21T03:20:00Z")["status"] == "on_time"
+        assert minute8.expected_of_job(
+            "report", from_at="2026-11-21T03:18:00Z", until_at="2026-11-21T03:25:00Z"
+        )
+        assert minute8.explain_job("report", "2026-11-21T03:20:00Z")["status"] == "on_time"
         minute8.delete_job("report")
         with pytest.raises(NotFound):
             minute8.get_job("report")
@@ -78,7 +80,7 @@ def test_the_asynchronous_client_does_the_same(session: Session) -> None:
     async def many() -> list[str]:
         async with direct.AsyncClient(session, "alice", stage="test") as minute8:
             await asyncio.gather(*(minute8.put_job(f"report-{n}", REPORT) for n in range(20)))
-            return [listed["job_id"] async for listed in minute8.jobs()]
+            return [listed["job_id"] async for listed in minute8.list_jobs()]
 
     assert sorted(asyncio.run(many())) == sorted(f"report-{n}" for n in range(20))
 
@@ -108,7 +110,7 @@ def test_refusals_are_the_clients_exceptions(session: Session, office: Office) -
     with pytest.raises(NotFound):
         client(session, tenant="bob").get_job("report")
     with pytest.raises(Forbidden):
-        list(minute8.api_keys())
+        list(minute8.list_keys())
     with pytest.raises(Forbidden):
         client(session, role="read").pause_job("report")
     with pytest.raises(Forbidden):
@@ -136,9 +138,9 @@ def test_requests_are_counted_with_those_over_http(session: Session, office: Off
     office.world.clock.sleep(60)
     minute8 = client(session, sleep=lambda wait_s: None)
     for _ in range(3):
-        minute8.tenant()
+        minute8.get_own_tenant()
     with pytest.raises(Unavailable) as refusal:
-        minute8.tenant()
+        minute8.get_own_tenant()
     assert refusal.value.name == "rate-exceeded"
     assert office.alice("GET", "/v1/tenant").problem == "rate-exceeded"
 

@@ -96,12 +96,12 @@ def test_the_round_trip_of_any_jobs(office: Office, definitions: list[dict[str, 
         for exported_job in client(caller).export_jobs():
             caller("DELETE", f"/v1/jobs/{exported_job['job_id']}")
     jobs = [{"job_id": f"job-{n}", **definition} for n, definition in enumerate(definitions)]
-    put = client(office.alice).bulk_put(jobs, past=True)
+    put = client(office.alice).put_jobs(jobs, past=True)
     assert {result["result"] for result in put} == {"created"}, put
     exported = list(client(office.alice).export_jobs())
-    assert {result["result"] for result in client(office.bob).bulk_put(exported, past=True)} == {"created"}
+    assert {result["result"] for result in client(office.bob).put_jobs(exported, past=True)} == {"created"}
     assert list(client(office.bob).export_jobs()) == exported
-    assert {result["result"] for result in client(office.alice).bulk_put(exported)} == {"unchanged"}
+    assert {result["result"] for result in client(office.alice).put_jobs(exported)} == {"unchanged"}
 
 
 @pytest.mark.parametrize("bound", ["BULK_LINES", "MAX_PAGE_BYTES"])

@@ -74,14 +74,14 @@ def test_filters_of_the_list_and_of_the_groups(office: Office) -> None:
 def test_groups_of_pages_add_up(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     failing(office)
     client = Client("https://api.test", office.alice.key or "", transport=HandlerTransport())
-    all_groups = client.failure_groups()
+    all_groups = client.list_failure_groups()
     monkeypatch.setattr(failed_runs, "MAX_READ_RECORDS", 5)
     monkeypatch.setattr(failed_runs, "_PAGE", 2)
     assert office.alice("GET", "/v1/failures/groups").json["next_cursor"]
-    assert client.failure_groups() == all_groups
+    assert client.list_failure_groups() == all_groups
     page = office.alice("GET", "/v1/failures?tag=none").json
     assert (page["runs"], bool(page["next_cursor"])) == ([], True)
-    assert len(list(client.failures(tag="money"))) == 6
+    assert len(list(client.list_failures(tag="money"))) == 6
 
 
 @pytest.mark.parametrize("failed_at", [True, 1e-200, 0, 1e400, float("nan"), "1", None])

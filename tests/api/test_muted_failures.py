@@ -159,14 +159,14 @@ def test_asynchronous_clients_mute_list_and_unmute(
         async with make(failing) as minute8:
             known = await minute8.mute_failures("bills", BOOM, "known", "2026-11-22T00:00:00Z")
             assert (known["note"], known["until_at"]) == ("known", "2026-11-22T00:00:00Z")
-            assert await minute8.muted_failures() == [known]
-            groups = await minute8.failure_groups()
+            assert await minute8.list_muted_groups() == [known]
+            groups = await minute8.list_failure_groups()
             assert {group["job_id"]: group["muted"] is not None for group in groups} == {
                 "bills": True,
                 "mail": False,
             }
             await minute8.unmute_failures("bills", BOOM)
-            assert await minute8.muted_failures() == []
+            assert await minute8.list_muted_groups() == []
             with pytest.raises(NotFound, match="no muted group of failures"):
                 await minute8.unmute_failures("bills", BOOM)
 
@@ -177,11 +177,11 @@ def test_the_direct_client_mutes_lists_and_unmutes(failing: Office, monkeypatch:
     monkeypatch.setattr(in_process, "_services", lambda session, stage: handler._services())
     with direct.Client(None, "alice", stage="test", actor="on-call") as minute8:
         known = minute8.mute_failures("bills", BOOM)
-        assert (known["until_at"], minute8.muted_failures()) == (None, [known])
+        assert (known["until_at"], minute8.list_muted_groups()) == (None, [known])
         entries = list(Audit(failing.world.table("tenants")).newest("alice", 1))
         assert [(entry.by, entry.action) for entry in entries] == [("direct:on-call", "failures.muted")]
         minute8.unmute_failures("bills", BOOM)
-        assert minute8.muted_failures() == []
+        assert minute8.list_muted_groups() == []
 
 
 @pytest.mark.parametrize(

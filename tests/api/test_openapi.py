@@ -54,6 +54,11 @@ def test_the_document_is_valid_openapi() -> None:
     assert DOCUMENT["servers"]
 
 
+def test_no_part_is_a_schema_that_generators_of_clients_refuse() -> None:
+    """openapi-python-client ends at `"items": false`."""
+    assert '"items": false' not in json.dumps(DOCUMENT)
+
+
 def test_every_shape_and_every_field_is_described() -> None:
     """Each shape, with the fields of its own."""
     schemas = {

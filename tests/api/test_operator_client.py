@@ -40,18 +40,18 @@ def test_from_a_tenant_to_the_end_of_its_key(office: Office) -> None:
     with platform:
         created = platform.create_tenant("carol", {"name": "Carol", "allowed_targets": [ARN]})
         assert (created["name"], created["usage"]["jobs"]) == ("Carol", 0)
-        key = platform.create_key_of("carol", "write", name="ci", expires_at="2027-01-01T00:00:00Z")
+        key = platform.create_key_of_tenant("carol", "write", name="ci", expires_at="2027-01-01T00:00:00Z")
         client(key["key"]).put_job("report", job(every=60))
         changed = platform.patch_tenant("carol", {"quotas": {"jobs": 1}}, revision=created["revision"])
         assert (changed["quotas"]["jobs"], changed["usage"]["jobs"]) == (1, 1)
         assert platform.suspend_tenant("carol", "unpaid")["note"] == "unpaid"
         assert platform.resume_tenant("carol")["state"] == "active"
         assert platform.get_tenant("carol")["revision"] == 4
-        assert [tenant["tenant_id"] for tenant in platform.tenants()] == ["alice", "bob", "carol"]
-        assert [listed_key["name"] for listed_key in platform.keys_of("carol")] == ["ci"]
-        assert platform.revoke_key_of("carol", key["key_id"])["state"] == "revoked"
+        assert [tenant["tenant_id"] for tenant in platform.list_tenants()] == ["alice", "bob", "carol"]
+        assert [listed_key["name"] for listed_key in platform.list_keys_of_tenant("carol")] == ["ci"]
+        assert platform.revoke_key_of_tenant("carol", key["key_id"])["state"] == "revoked"
         own = platform.create_operator_key(name="deployer")
-        assert own["key_id"] in [listed_key["key_id"] for listed_key in platform.operator_keys()]
+        assert own["key_id"] in [listed_key["key_id"] for listed_key in platform.list_operator_keys()]
         assert platform.revoke_operator_key(own["key_id"])["state"] == "revoked"
 
 
@@ -69,9 +69,9 @@ def test_refusals_are_exceptions(office: Office) -> None:
     assert late.value.current_revision == 1
     assert len(transport.requests) == 4
     with pytest.raises(Forbidden):
-        next(operator(office.alice_admin.key)[0].tenants())
+        next(operator(office.alice_admin.key)[0].list_tenants())
     with pytest.raises(Unauthenticated):
-        next(operator("m8_nothing")[0].tenants())
+        next(operator("m8_nothing")[0].list_tenants())
 
 
 def test_refusals_of_the_platform_have_exceptions_of_their_own(office: Office) -> None:
@@ -90,7 +90,7 @@ def test_refusals_of_the_platform_have_exceptions_of_their_own(office: Office) -
     "make",
     [
         lambda platform: platform.create_tenant("carol"),
-        lambda platform: platform.create_key_of("alice", "read"),
+        lambda platform: platform.create_key_of_tenant("alice", "read"),
         lambda platform: platform.create_operator_key(),
     ],
 )
@@ -112,8 +112,8 @@ def test_safe_requests_are_repeated(office: Office) -> None:
 def test_a_tenant_sees_to_its_own_keys(office: Office) -> None:
     admin = client(office.alice_admin.key or "")
     created = admin.create_key("read", name="page")
-    assert client(created["key"]).tenant()["key"]["role"] == "read"
-    assert created["key_id"] in [key["key_id"] for key in admin.api_keys()]
+    assert client(created["key"]).get_own_tenant()["key"]["role"] == "read"
+    assert created["key_id"] in [key["key_id"] for key in admin.list_keys()]
     assert admin.revoke_key(created["key_id"])["state"] == "revoked"
     with pytest.raises(Forbidden):
         client(office.alice.key or "").create_key("read")

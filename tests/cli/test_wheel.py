@@ -31,7 +31,7 @@ from minute8 import direct
 
 def over_http(client: Client, session: Any) -> None:
     assert_type(client.put_job("a", {}), Job)
-    assert_type(list(client.jobs()), list[Job])
+    assert_type(list(client.list_jobs()), list[Job])
     with direct.Client(session, "acme", stage="prod", role="read") as own:
         assert_type(own.wait_for_run("execution"), Run)
     minute8.Nobody  # type: ignore[attr-defined]

@@ -37,7 +37,7 @@ def test_the_documents_examples_run(
     monkeypatch.setattr(minute8, "close", lambda: None)
     first, _, without_http, second = EXAMPLES
     exec(first, {})
-    assert [job["job_id"] for job in minute8.jobs()] == ["report-acme", "report-globex"]
+    assert [job["job_id"] for job in minute8.list_jobs()] == ["report-acme", "report-globex"]
     exec(second, {})
     assert minute8.get_job("report-acme")["timeout_s"] == 60
     minute8.delete_job("report-acme")
@@ -78,7 +78,7 @@ def customers(*ids: str, **zones: str) -> list[dict[str, str]]:
 
 def test_a_platform_registers_a_job_per_customer(minute8: Client) -> None:
     assert register_all(minute8, customers("acme", "globex", globex="Asia/Tokyo"), ARN) == []
-    jobs = {job["job_id"]: job for job in minute8.jobs()}
+    jobs = {job["job_id"]: job for job in minute8.list_jobs()}
     assert jobs["report-globex"]["schedule"]["timezone"] == "Asia/Tokyo"
     assert jobs["report-acme"]["payload"] == {"customer": "acme"}
 
@@ -91,7 +91,7 @@ def test_registering_again_changes_what_has_changed(minute8: Client) -> None:
     )
     assert len(refused) == 1 and refused[0].startswith("umbrella: ") and "Mars" in refused[0]
     # These change with a job's times. If the times stay, queued executions stay too.
-    revisions = {job["job_id"]: job["schedule_revision"] for job in minute8.jobs()}
+    revisions = {job["job_id"]: job["schedule_revision"] for job in minute8.list_jobs()}
     assert revisions == {"report-acme": 1, "report-globex": 2, "something-else": 1}
 
 

@@ -139,13 +139,13 @@ def test_the_runs_of_all_jobs_and_their_summary(
         client.create_job(definition(environment), f"many-{n:02}")
         execution_ids.add(client.run_job(f"many-{n:02}")["execution_id"])
     client.delete_job("many-07")
-    listed = list(client.runs())
+    listed = list(client.list_runs())
     assert execution_ids <= {run["execution_id"] for run in listed}
     fire_times = [run["fire_at"] for run in listed]
     assert fire_times == sorted(fire_times, reverse=True)
-    pages = [client.runs_page(limit=25)]
+    pages = [client.list_runs_page(limit=25)]
     while cursor := pages[-1]["next_cursor"]:
-        pages.append(client.runs_page(limit=25, cursor=cursor))
+        pages.append(client.list_runs_page(limit=25, cursor=cursor))
     assert execution_ids <= {run["execution_id"] for page in pages for run in page["runs"]}
     shown = json.loads(minute8("runs", "summary", "--json", MINUTE8_KEY=key).stdout)
     assert (shown["total"]["runs"], shown["complete"]) == (len(listed), True)
@@ -181,8 +181,8 @@ def test_bodies_and_paths_pass_the_gateway_unchanged(environment: dict[str, str]
     assert stale.value.request_id
     for n in range(3):
         client.create_job(definition(environment, tags=["pages"]), f"page-{n}")
-    first = client.jobs_page(tag="pages", limit=2)
-    rest = client.jobs_page(tag="pages", limit=2, cursor=first["next_cursor"])
+    first = client.list_jobs_page(tag="pages", limit=2)
+    rest = client.list_jobs_page(tag="pages", limit=2, cursor=first["next_cursor"])
     assert [job["job_id"] for page in (first, rest) for job in page["jobs"]] == [
         "page-0",
         "page-1",
@@ -202,12 +202,12 @@ def test_a_list_comes_compressed_and_an_unchanged_one_not_at_all(
     url, credential = f"{environment['MINUTE8_URL']}/v1/jobs", {"Authorization": f"Bearer {key}"}
     plain = httpx.get(url, headers={**credential, "Accept-Encoding": "identity"})
     short = httpx.get(url, headers=credential)
-    assert short.json() == plain.json() == client.jobs_page()
+    assert short.json() == plain.json() == client.list_jobs_page()
     assert short.headers["Content-Encoding"] == "gzip" and "Content-Encoding" not in plain.headers
     assert short.num_bytes_downloaded * 2 < plain.num_bytes_downloaded
     known = httpx.get(url, headers={**credential, "If-None-Match": short.headers["ETag"]})
     assert (known.status_code, known.content) == (304, b"")
-    assert client.jobs_page() == short.json()
+    assert client.list_jobs_page() == short.json()
 
 
 def test_the_platform_needs_no_table_once_it_has_a_key(environment: dict[str, str], minute8: Command) -> None:
@@ -254,7 +254,10 @@ def test_the_example_gives_each_customer_a_job(
         check=False,
     )
     assert (done.returncode, done.stderr.startswith("nowhere: ")) == (1, True), done
-    assert [job["job_id"] for job in client.jobs(tag="nightly-report")] == ["report-acme", "report-globex"]
+    assert [job["job_id"] for job in client.list_jobs(tag="nightly-report")] == [
+        "report-acme",
+        "report-globex",
+    ]
 
 
 def test_a_program_of_eventbridge_scheduler_moves_by_two_variables(
@@ -300,13 +303,14 @@ def test_a_program_of_eventbridge_scheduler_moves_by_two_variables(
         Target={"Arn": environment["TARGET"], "RoleArn": role, "Input": '{"customer": "acme"}'},
     )
     wait_until(
-        lambda: len(list(client.runs("reports..soon"))) == 1, lambda: list(client.runs("reports..soon"))
+        lambda: len(list(client.list_runs_of_job("reports..soon"))) == 1,
+        lambda: list(client.list_runs_of_job("reports..soon")),
     )
     assert "reports..soon" in minute8("runs", "list", MINUTE8_KEY=key_of(minute8)).stdout
     scheduler.delete_schedule_group(Name="reports")
     after_the_last_run_the_name_is_free(scheduler, environment["TARGET"], role)
     a_group_of_sixty_is_deleted_without_a_tick(scheduler, environment["TARGET"], role)
-    assert [job["job_id"] for job in client.jobs() if job["job_id"].startswith("reports")] == []
+    assert [job["job_id"] for job in client.list_jobs() if job["job_id"].startswith("reports")] == []
 
 
 # Seconds of a crowded machine. A tick is up to ten minutes away.
@@ -365,7 +369,7 @@ def test_a_revoked_key_is_refused_within_a_minute(revoked: Client) -> None:
 def status_for(reader: Client) -> int:
     """How the API answers."""
     try:
-        reader.tenant()
+        reader.get_own_tenant()
     except Minute8Problem as refused:
         return refused.status
     return 200

@@ -48,7 +48,7 @@ def minute8(aws: Any, session: boto3.Session) -> Iterator[direct.Client]:
 
 
 def test_its_policy_allows_all_that_it_does(minute8: direct.Client, aws: Any) -> None:
-    assert list(minute8.jobs()) == []  # the first call makes the clients
+    assert list(minute8.list_jobs()) == []  # the first call makes the clients
     soon = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=3)
     created = minute8.create_job(
         {"schedule": {"at": soon.isoformat()}, "target": TARGET, "payload": "x" * 2_000}, "once"
@@ -58,15 +58,21 @@ def test_its_policy_allows_all_that_it_does(minute8: direct.Client, aws: Any) ->
     minute8.pause_job("report", "holiday")
     assert minute8.resume_job("report")["state"] == "active"
     minute8.put_calendar("closed", {"dates": ["2030-12-25"]})
-    assert [listed["job_id"] for listed in minute8.jobs(q="rep")] == ["report"]
+    assert [listed["job_id"] for listed in minute8.list_jobs(q="rep")] == ["report"]
     assert minute8.next_fires("report")["fires"]
     minute8.run_job("report")
-    wait_until(lambda: len(list(minute8.runs("report"))) == 1, lambda: list(minute8.runs("report")))
-    wait_until(lambda: len(list(minute8.runs("once"))) == 1, lambda: list(minute8.runs("once")))
-    assert list(minute8.failures())
-    assert minute8.explain("once", soon.isoformat())
-    minute8.expected(from_at=(soon - timedelta(hours=1)).isoformat(), until_at=soon.isoformat())
-    list(minute8.upcoming())
+    wait_until(
+        lambda: len(list(minute8.list_runs_of_job("report"))) == 1,
+        lambda: list(minute8.list_runs_of_job("report")),
+    )
+    wait_until(
+        lambda: len(list(minute8.list_runs_of_job("once"))) == 1,
+        lambda: list(minute8.list_runs_of_job("once")),
+    )
+    assert list(minute8.list_failures())
+    assert minute8.explain_job("once", soon.isoformat())
+    minute8.list_expected(from_at=(soon - timedelta(hours=1)).isoformat(), until_at=soon.isoformat())
+    list(minute8.list_upcoming())
     minute8.delete_job("report")
     minute8.delete_calendar("closed")
     with pytest.raises(NotFound):

@@ -102,12 +102,12 @@ def test_jobs_are_registered_by_the_platforms_events(aws: Any, bus: str, answers
 
     with direct.Client(boto3.Session(region_name="us-east-1"), "freya", stage="test") as minute8:
         publish("Minute8 Job Put", job_id="report", job=DEFINITION)
-        wait_until(lambda: [job["job_id"] for job in minute8.jobs()] == ["report"], lambda: heard_events)
+        wait_until(lambda: [job["job_id"] for job in minute8.list_jobs()] == ["report"], lambda: heard_events)
         publish("Minute8 Run Now", job_id="report")
-        wait_until(lambda: len(list(minute8.runs("report"))) == 1, lambda: heard_events)
+        wait_until(lambda: len(list(minute8.list_runs_of_job("report"))) == 1, lambda: heard_events)
         time.sleep(1.1)  # times of events are whole seconds
         publish("Minute8 Job Delete", job_id="report")
-        wait_until(lambda: not list(minute8.jobs()), lambda: heard_events)
+        wait_until(lambda: not list(minute8.list_jobs()), lambda: heard_events)
         with pytest.raises(NotFound):
             minute8.get_job("report")
     wait_until(lambda: heard("Registration Applied"), lambda: heard_events)

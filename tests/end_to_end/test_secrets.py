@@ -74,8 +74,10 @@ def test_a_target_gets_the_value_and_nothing_else_has_it(embedded: Embedded, aws
                 },
             )
             run = wait_until(
-                lambda: next((run for run in client.runs("report") if run["status"] == "failed"), None),
-                lambda: list(client.runs("report")),
+                lambda: next(
+                    (run for run in client.list_runs_of_job("report") if run["status"] == "failed"), None
+                ),
+                lambda: list(client.list_runs_of_job("report")),
             )
             (request,) = server.requests
             assert request.headers["authorization"] == f"Bearer {TOKEN}"
@@ -86,14 +88,14 @@ def test_a_target_gets_the_value_and_nothing_else_has_it(embedded: Embedded, aws
             assert attempt["request_id"] == "secret://token"
             with pytest.raises(Conflict, match="report"):
                 client.delete_secret("token")
-            assert [secret["name"] for secret in client.secrets()] == ["token", "value"]
+            assert [secret["name"] for secret in client.list_secrets()] == ["token", "value"]
             client.delete_job("report")
         admin = minute8(environment, "keys", "create", "sven", "--role", "admin")
         with Client(environment["MINUTE8_URL"], admin) as client:
-            signing = client.webhook_secret()
+            signing = client.get_webhook_secret()
             signed = request.headers["webhook-id"], int(request.headers["webhook-timestamp"]), request.body
             assert request.headers["webhook-signature"] == signature([signing], *signed)
-            assert signing != client.rotate_webhook_secret() == client.webhook_secret()
+            assert signing != client.rotate_webhook_secret() == client.get_webhook_secret()
     stored = Table(aws("dynamodb"), "minute8-test-tenants").get(keys.webhook_secret("sven")) or {}
     assert stored["secret"].startswith(ENCRYPTED) and stored["previous"].startswith(ENCRYPTED)
     assert showing(aws, TOKEN) == showing(aws, VALUE) == showing(aws, signing) == []

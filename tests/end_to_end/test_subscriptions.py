@@ -62,7 +62,7 @@ def test_a_burst_is_one_signed_message_and_then_a_recovery(embedded: Embedded, a
                 "Minute8, nina: 2 jobs failed (a, b).",
                 "Minute8, nina: 2 jobs recovered (a, b).",
             ]
-            assert is_signed(client.webhook_secret(), first[0])
+            assert is_signed(client.get_webhook_secret(), first[0])
             assert client.get_subscription("on-call")["delivery"]["state"] == "working"
             for name in ("a", "b"):
                 client.delete_job(name)
@@ -71,7 +71,9 @@ def test_a_burst_is_one_signed_message_and_then_a_recovery(embedded: Embedded, a
 
 def is_well(client: Client, job_id: str) -> bool:
     """Whether the newest run that has ended succeeded."""
-    ended = (run["status"] for run in client.runs(job_id) if run["status"] in ("succeeded", "failed"))
+    ended = (
+        run["status"] for run in client.list_runs_of_job(job_id) if run["status"] in ("succeeded", "failed")
+    )
     return next(ended, "") == "succeeded"
 
 

@@ -19,7 +19,7 @@ def test_a_job_that_fails_is_paused_by_minute8(embedded: Embedded) -> None:
     key, url, target = open_tenant(embedded, "failing")
     with Client(url, key) as client:
         client.create_job(failing_job(target, pause_after_failures=1), "failing")
-        (entry,) = wait_until(lambda: list(client.audit(action="job.paused")), "the job is not paused")
+        (entry,) = wait_until(lambda: list(client.list_audit(action="job.paused")), "the job is not paused")
         assert (entry["by"], entry["subject"]) == ("minute8", "failing")
         client.delete_job("failing")
 
@@ -29,12 +29,12 @@ def test_a_tenant_is_removed(embedded: Embedded, leaving: Operator, aws: Any) ->
     stage = Stage(embedded.env(), "test")
 
     def state() -> str:
-        return str(leaving.deletion_of(LEAVING)["state"])
+        return str(leaving.get_tenant_deletion(LEAVING)["state"])
 
     wait_until(lambda: state() != "waiting", state)
     while state() != "finished":
         stage.tick()
-    removed = leaving.deletion_of(LEAVING)["removed"]
+    removed = leaving.get_tenant_deletion(LEAVING)["removed"]
     assert removed["jobs"] == 2
     assert removed["runs"] >= 1
     remaining = {

@@ -146,7 +146,7 @@ class Live(ExitStack):
             self._definitions[f"job-{number:04}"] = self._definition(schedules.schedule(), f"job-{number:04}")
         for job_id, definition in self._definitions.items():
             self._client.put_job(job_id, definition, past=True)
-        for job in self._client.jobs():
+        for job in self._client.list_jobs():
             self._active_from[job["job_id"]] = truth.instant_of(job["updated_at"]) + 1
         self.figures["jobs"] = count
         self._compare_next()
@@ -194,7 +194,7 @@ class Live(ExitStack):
             expected = self._expected(job_id, self.end)
             self.figures["fire times"] += len(expected)
             self._compare_calls(job_id, definition["schedule"], expected, calls[job_id])
-            runs = list(self._client.runs(job_id))
+            runs = list(self._client.list_runs_of_job(job_id))
             self._compare_runs(job_id, expected, runs)
             self._compare_repeated(job_id, calls[job_id], runs)
             self._compare_answers(job_id, expected)
@@ -249,12 +249,12 @@ class Live(ExitStack):
 
     def _compare_answers(self, job_id: str, expected: Mapping[int, int]) -> None:
         since = self._active_from[job_id]
-        pages = self._client.expected(job_id, from_at=text(since), until_at=text(self.end))
+        pages = self._client.expected_of_job(job_id, from_at=text(since), until_at=text(self.end))
         answered = [truth.instant_of(fire["fire_at"]) for page in pages for fire in page["expected"]]
         if answered != list(expected):
             self._disagree("expected", job_id, answered, list(expected))
         for at, place in self._sample(expected.items()):
-            explained = self._client.explain(job_id, text(at))
+            explained = self._client.explain_job(job_id, text(at))
             self.figures["instants explained"] += 1
             several = "schedules" in self._definitions[job_id]["schedule"]
             if explained["reasons"] or (several and f"Its schedules.{place} fires" not in explained["text"]):

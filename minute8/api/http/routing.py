@@ -53,8 +53,9 @@ class Route:
 
     `body` and `response` are names of shapes in `minute8/api/shapes`. `other_status` is a second success status. A
     suspended tenant may call routes of the role `read`, and with `while_suspended`. A call counts as `weight` requests.
-    With `idempotency_key` the route accepts the header Idempotency-Key: the request then takes effect once. The ETag of
-    a route with `revision` is what it returns; other GETs have one of what they return.
+    A client may send a `repeatable` request again after a lost answer. With `idempotency_key` the route accepts the
+    header Idempotency-Key: the request then takes effect once. The ETag of a route with `revision` is what it returns;
+    other GETs have one of what they return.
     """
 
     method: str
@@ -73,6 +74,7 @@ class Route:
     while_suspended: bool = False
     weight: int = 1
     idempotency_key: bool = False
+    repeatable: bool = True
     revision: bool = False
     max_body_bytes: int = BODY_BYTES
 

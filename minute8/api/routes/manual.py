@@ -38,8 +38,9 @@ ROUTES = Routes()
     response="Run",
     status=HTTPStatus.ACCEPTED,
     body_optional=True,
+    repeatable=False,
 )
-def run_job_now(services: Services, request: Request, body: RunNow) -> Response:
+def run_job(services: Services, request: Request, body: RunNow) -> Response:
     """Run a job now, paused or not.
 
     The run starts at once, beside those of the schedule. The same `nonce` starts the job once in 24 hours, and is
@@ -55,7 +56,14 @@ def run_job_now(services: Services, request: Request, body: RunNow) -> Response:
     return _run(services, request, execution, HTTPStatus.ACCEPTED)
 
 
-@ROUTES.add("POST", "/v1/runs/{execution_id}/retry", "write", response="Run", status=HTTPStatus.ACCEPTED)
+@ROUTES.add(
+    "POST",
+    "/v1/runs/{execution_id}/retry",
+    "write",
+    response="Run",
+    status=HTTPStatus.ACCEPTED,
+    repeatable=False,
+)
 def retry_run(services: Services, request: Request) -> Response:
     """Try a failed run once more.
 
@@ -67,7 +75,9 @@ def retry_run(services: Services, request: Request) -> Response:
     return _run(services, request, execution, HTTPStatus.ACCEPTED)
 
 
-@ROUTES.add("POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body_optional=True)
+@ROUTES.add(
+    "POST", "/v1/runs/{execution_id}/cancel", "write", response="Run", body_optional=True, repeatable=False
+)
 def cancel_run(services: Services, request: Request, body: Pause) -> Response:
     """Cancel an execution: its record ends at once.
 
@@ -173,6 +183,7 @@ def unskip_fires(services: Services, request: Request) -> Response:
     response="Backfill",
     status=HTTPStatus.ACCEPTED,
     other_status=HTTPStatus.OK,
+    repeatable=False,
 )
 def start_backfill(services: Services, request: Request, body: NewBackfill) -> Response:
     """Run the fire times of a past range, or count them.

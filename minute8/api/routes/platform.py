@@ -230,7 +230,7 @@ def hold_target(services: Services, request: Request, body: NewHold) -> Response
     )
 
 
-@ROUTES.add("POST", "/v1/holds/release", "operator", response="Holds")
+@ROUTES.add("POST", "/v1/holds/release", "operator", response="Holds", repeatable=False)
 def release_target(services: Services, request: Request, body: Release) -> Response:
     """Let a held target be called again.
 

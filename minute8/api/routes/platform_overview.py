@@ -55,7 +55,7 @@ ROUTES = Routes()
 
 
 @ROUTES.add("GET", "/v1/operator-overview", "operator", response="Overview", query=_QUERY)
-def overview(services: Services, request: Request) -> Response:
+def overview_of_platform(services: Services, request: Request) -> Response:
     """All tenants with their use of quotas and their runs, the platform's runs by hour, and what is held.
 
     The runs of the last day by default, of 7 days at most, by hours of their fire times: what ticks wrote down up to

@@ -163,7 +163,7 @@ def get_webhook_secret(services: Services, request: Request) -> Response:
     )
 
 
-@ROUTES.add("POST", "/v1/webhook-secret/rotate", "admin", response="WebhookSecret")
+@ROUTES.add("POST", "/v1/webhook-secret/rotate", "admin", response="WebhookSecret", repeatable=False)
 def rotate_webhook_secret(services: Services, request: Request) -> Response:
     """A new secret; the one before goes on signing for a day.
 

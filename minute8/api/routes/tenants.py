@@ -43,7 +43,9 @@ _REBUILT_DAYS: Final = Query(
 ROUTES = Routes()
 
 
-@ROUTES.add("POST", "/v1/tenants", "operator", response="TenantView", status=HTTPStatus.CREATED)
+@ROUTES.add(
+    "POST", "/v1/tenants", "operator", response="TenantView", status=HTTPStatus.CREATED, repeatable=False
+)
 def create_tenant(services: Services, request: Request, body: NewTenant) -> Response:
     """Create a tenant.
 
@@ -80,7 +82,7 @@ def list_tenants(services: Services, request: Request) -> Response:
 
 
 @ROUTES.add("GET", "/v1/tenants/{tenant_id}", "operator", response="TenantView", revision=True)
-def get_tenant_of_platform(services: Services, request: Request) -> Response:
+def get_tenant(services: Services, request: Request) -> Response:
     """Get a tenant.
 
     What the tenant may do, and how much of its quotas it uses. One read.
@@ -150,7 +152,7 @@ def _reply(tenant: Tenant, status: HTTPStatus = HTTPStatus.OK, **headers: str) -
 
 
 @ROUTES.add("GET", "/v1/tenant", "read", response="Tenant")
-def get_tenant(services: Services, request: Request) -> Response:
+def get_own_tenant(services: Services, request: Request) -> Response:
     """Who you are.
 
     The tenant of the key or token, what the platform allows it, and how much it uses. One read.
@@ -231,7 +233,7 @@ def list_keys(services: Services, request: Request) -> Response:
     return _key_page(services, request, request.tenant)
 
 
-@ROUTES.add("POST", "/v1/keys", "admin", response="MadeKey", status=HTTPStatus.CREATED)
+@ROUTES.add("POST", "/v1/keys", "admin", response="MadeKey", status=HTTPStatus.CREATED, repeatable=False)
 def create_key(services: Services, request: Request, body: NewKey) -> Response:
     """Create a key, which is shown this once.
 
@@ -265,6 +267,7 @@ def list_keys_of_tenant(services: Services, request: Request) -> Response:
     "operator",
     response="MadeKey",
     status=HTTPStatus.CREATED,
+    repeatable=False,
 )
 def create_key_of_tenant(services: Services, request: Request, body: NewKey) -> Response:
     """Create a key for a tenant, which is shown this once.
@@ -298,6 +301,7 @@ def list_operator_keys(services: Services, request: Request) -> Response:
     "operator",
     response="MadeKey",
     status=HTTPStatus.CREATED,
+    repeatable=False,
 )
 def create_operator_key(services: Services, request: Request, body: NewOperatorKey) -> Response:
     """Create a key of the platform's own, which is shown this once.

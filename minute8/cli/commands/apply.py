@@ -174,9 +174,9 @@ def apply(
 
 def planned(client: Client, written: Sequence[WrittenJob], now: int, options: ApplyOptions) -> list[Step]:
     """The steps that make the stored jobs what is written."""
-    plan = _Plan(client, client.tenant()["tenant_id"], now, dates_by_name(client), options.past)
+    plan = _Plan(client, client.get_own_tenant()["tenant_id"], now, dates_by_name(client), options.past)
     stored = {job["job_id"]: job for job in client.export_jobs()}
-    results = client.bulk_put((job.line for job in written), dry_run=True, past=options.past)
+    results = client.put_jobs((job.line for job in written), dry_run=True, past=options.past)
     steps: list[Step] = []
     for job, result in zip(written, results, strict=True):
         if result["result"] == "refused":
@@ -256,7 +256,7 @@ def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJ
         "change",
     ):  # what somebody else created meanwhile was never shown, so it is not replaced
         lines = [written[step.job_id].line for step in steps if step.action == action]
-        results = client.bulk_put(lines, past=past, only_new=action == "create")
+        results = client.put_jobs(lines, past=past, only_new=action == "create")
         refused += [line for line in results if line["result"] == "refused"]
     for line in refused:
         problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))

@@ -65,10 +65,14 @@ def audit(
     }
     if tenant_id is None and not filters.platforms:
         with session(ctx).client() as client:
-            entries = listed(ctx, client.audit(**query), filters.limit, "changes")
+            entries = listed(ctx, client.list_audit(**query), filters.limit, "changes")
     else:
         with platform(ctx, stage) as api:
-            read = api.audit_of(tenant_id, **query) if tenant_id else api.operator_audit(**query)
+            read = (
+                api.list_audit_of_tenant(tenant_id, **query)
+                if tenant_id
+                else api.list_operator_audit(**query)
+            )
             entries = listed(ctx, read, filters.limit, "changes")
     if as_json:
         print_json(entries)

@@ -81,7 +81,7 @@ def put(
 def list_calendars(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the calendars."""
     with session(ctx).client() as client:
-        calendars = list(client.calendars())
+        calendars = list(client.list_calendars())
     now = session(ctx).clock.now()
     show_list(
         calendars,
@@ -116,7 +116,7 @@ def delete(ctx: typer.Context, name: _Name) -> None:
 def _changed_fires(client: Client, name: str, dates: Dates, now: int) -> Iterator[tuple[str, Consequences]]:
     """The active jobs whose fire times change if the calendar has these dates."""
     dates_of = dates_by_name(client)
-    for job in client.jobs():
+    for job in client.list_jobs():
         schedule = resolved_schedule(job["schedule_resolved"])
         if job["state"] != "active" or name not in schedule.named_calendars:
             continue

@@ -54,7 +54,7 @@ def deletion(
 ) -> None:
     """Show how far the removal of a tenant is."""
     with platform(ctx, stage) as api:
-        _show_deletion(api, api.deletion_of(tenant_id), session(ctx).clock, wait, as_json)
+        _show_deletion(api, api.get_tenant_deletion(tenant_id), session(ctx).clock, wait, as_json)
 
 
 def _waited(api: Platform, clock: Clock, deletion: TenantDeletion) -> TenantDeletion:
@@ -89,7 +89,7 @@ def _moved_on(api: Platform, tenant_id: str) -> TenantDeletion:
     """The next state of the removal. With AWS credentials a slice is removed here, else the ticks do it."""
     from minute8.cli.platform_tables import TablesPlatform  # boto3 would slow the start of every command
 
-    return api.move_on(tenant_id) if isinstance(api, TablesPlatform) else api.deletion_of(tenant_id)
+    return api.move_on(tenant_id) if isinstance(api, TablesPlatform) else api.get_tenant_deletion(tenant_id)
 
 
 def _removed_words(deletion: TenantDeletion) -> str:
@@ -125,7 +125,7 @@ def rebuild_runs(
     """Write down a tenant's runs by time again: what lists across jobs read is made from the runs of its jobs."""
     runs = 0
     with operator_api(ctx) as api:
-        for step in api.rebuild_runs(tenant_id, days):
+        for step in api.rebuild_projection(tenant_id, days=days):
             runs += step["runs_read"]
     if as_json:
         print_json({"tenant_id": tenant_id, "runs": runs})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from minute8.cli.output import console, print_json, say, seconds, state
 from minute8.cli.rest_of_list import say_more
 from minute8.cli.session import session
 from minute8.cli.time_range import range_of
-from minute8.client.shapes import ExpectedFire
+from minute8.client.shapes import ExpectedFire, ExpectedOfJob, ExpectedPage
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,12 @@ def expected(
     from_at, until_at = range_of(filters.since, filters.until, now)
     read = _ExpectedPages()
     with session(ctx).client() as client:
-        pages = client.expected(job_id, from_at=from_at, until_at=until_at, problems=filters.problems)
+        span = {"from_at": from_at, "until_at": until_at}
+        pages: Iterator[ExpectedOfJob | ExpectedPage] = (
+            client.expected_of_job(job_id, problems=filters.problems, **span)
+            if job_id
+            else client.list_expected(problems=filters.problems, **span)
+        )
         for page in islice(pages, filters.max_pages):
             read.add(page)
     _say_rest(ctx, read, filters)
@@ -149,7 +154,7 @@ def explain(
     Without an instant, the last fire time of its schedule is explained.
     """
     with session(ctx).client() as client:
-        explanation = client.explain(job_id, at)
+        explanation = client.explain_job(job_id, at)
     if as_json:
         print_json(explanation)
         return

@@ -58,12 +58,12 @@ def failures(
     rows: list[tuple[object, ...]]
     with session(ctx).client() as client:
         if groups:
-            by_error = listed(ctx, client.failure_groups(**query), limit, "groups")
+            by_error = listed(ctx, client.list_failure_groups(**query), limit, "groups")
             shown: object = by_error
             columns = ("TIMES", "LAST", "FIRST", "JOB", "ERROR", "GROUP", "MUTED")
             rows = [_group_row(group, now) for group in by_error]
         else:
-            runs = listed(ctx, client.failures(**query), limit, "failures")
+            runs = listed(ctx, client.list_failures(**query), limit, "failures")
             shown = runs
             columns = ("FAILED", "JOB", "WHY", "RUN")
             rows = [
@@ -133,7 +133,7 @@ def unmute(
 def muted(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the muted groups of failures."""
     with session(ctx).client() as client:
-        groups = client.muted_failures()
+        groups = client.list_muted_groups()
     output.show_list(
         groups,
         as_json,

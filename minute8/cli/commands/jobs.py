@@ -168,7 +168,7 @@ def _pages(
     """The jobs with their health, page by page; `corrupt` gets those that cannot be read."""
     cursor = None
     while True:
-        page = client.jobs_page(cursor=cursor, health=with_health, **{"limit": _MAX_PAGE_JOBS, **query})
+        page = client.list_jobs_page(cursor=cursor, health=with_health, **{"limit": _MAX_PAGE_JOBS, **query})
         corrupt += page["corrupt"]
         yield from ((job, page["health"][job["job_id"]] if with_health else None) for job in page["jobs"])
         if (cursor := page["next_cursor"]) is None:

@@ -70,7 +70,9 @@ def create(
             key = client.create_key(new.role, name=new.name, expires_at=expires_at, aws=new.aws)
     else:
         with platform(ctx, stage) as api:
-            key = api.create_key_of(tenant_id, new.role, name=new.name, expires_at=expires_at, aws=new.aws)
+            key = api.create_key_of_tenant(
+                tenant_id, new.role, name=new.name, expires_at=expires_at, aws=new.aws
+            )
     _print_new_key(key, f"{new.role} for {tenant_id or 'your tenant'}", now, as_json)
 
 
@@ -81,10 +83,10 @@ def list_keys(
     """List keys: a tenant's, or your own tenant's."""
     if tenant_id is None:
         with session(ctx).client() as client:
-            keys = list(client.api_keys())
+            keys = list(client.list_keys())
     else:
         with platform(ctx, stage) as api:
-            keys = list(api.keys_of(tenant_id))
+            keys = list(api.list_keys_of_tenant(tenant_id))
     _print_keys(keys, session(ctx).clock.now(), as_json)
 
 
@@ -104,7 +106,7 @@ def revoke(
                 key = client.revoke_key(key_id)
         case [tenant_id, key_id]:
             with platform(ctx, stage) as api:
-                key = api.revoke_key_of(tenant_id, key_id)
+                key = api.revoke_key_of_tenant(tenant_id, key_id)
         case _:
             raise typer.BadParameter("a key's id, and for the platform its tenant before it")
     _print_revoked(key, key_id, as_json)
@@ -126,7 +128,7 @@ def create_operator(
 def list_operators(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
     """List the platform's own keys."""
     with platform(ctx, stage) as api:
-        keys = list(api.operator_keys())
+        keys = list(api.list_operator_keys())
     _print_keys(keys, session(ctx).clock.now(), as_json)
 
 
@@ -197,5 +199,5 @@ def webhook_secret(
 ) -> None:
     """Show the secret that signs calls of HTTP targets (Standard Webhooks); needs an admin key."""
     with session(ctx).client() as client:
-        secret = client.rotate_webhook_secret() if rotate else client.webhook_secret()
+        secret = client.rotate_webhook_secret() if rotate else client.get_webhook_secret()
     print_json({"secret": secret}) if as_json else typer.echo(secret)

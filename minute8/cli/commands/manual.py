@@ -17,8 +17,9 @@ from minute8.cli.platform import operator_api
 from minute8.cli.session import session
 from minute8.cli.time_range import since_at
 from minute8.client import Client
-from minute8.client.runs import ENDED, JOBS_PAYLOAD
-from minute8.client.shapes import RestoredFires, SkippedFires
+from minute8.client.operations import UNSET
+from minute8.client.runs import ENDED
+from minute8.client.shapes import Backfill, RestoredFires, SkippedFires
 
 _POLL_S = 1.0
 
@@ -40,7 +41,7 @@ def run_now(
     as_json: AsJson = False,
 ) -> None:
     """Run a job now, paused or not."""
-    sent_payload = JOBS_PAYLOAD if payload is None else read_json(payload, "--payload")
+    sent_payload = UNSET if payload is None else read_json(payload, "--payload")
     with session(ctx).client() as client:
         started = client.run_job(job_id, payload=sent_payload)
         if not wait:
@@ -137,7 +138,7 @@ def end(
         confirm(question, abort=True)
     if operator:
         with operator_api(ctx) as platform:
-            done = platform.end_run_of(execution_id.partition(":")[0], execution_id, note)
+            done = platform.end_run_of_tenant(execution_id.partition(":")[0], execution_id, note)
     else:
         with session(ctx).client() as client:
             done = client.end_run(execution_id, note)
@@ -186,7 +187,7 @@ def call_back(
     """
     address, _, rest = url.partition("/v1/runs/")
     names = {"running": "text", "succeeded": "result", "failed": "error"}
-    fields = {names.get(status, "text"): text, "percent": percent}
+    fields: dict[str, Any] = {names.get(status, "text"): text, "percent": percent}
     with Client(address, "") as client:
         answer = client.call_back(
             rest.removesuffix("/callback"),
@@ -249,7 +250,7 @@ def backfills(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> Non
     """List a job's backfills of the last 90 days, the newest first."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        listed = client.backfills(job_id)
+        listed = client.list_backfills(job_id)["backfills"]
     show_list(
         listed,
         as_json,
@@ -285,7 +286,7 @@ def cancel_backfill(
         console().print(f"backfill {backfill_id} of {job_id} is cancelled", soft_wrap=True)
 
 
-def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
+def _watch(ctx: typer.Context, job_id: str, started: Backfill) -> None:
     """Wait until all are enqueued and have ended, or Ctrl-C."""
     run_suffix = f"b-{started['backfill_id']}"
     ended: dict[str, str] = {}
@@ -296,7 +297,7 @@ def _watch(ctx: typer.Context, job_id: str, started: dict[str, Any]) -> None:
             bar = progress.add_task(f"backfill {started['backfill_id']}", total=started["total"])
             while len(ended) < started["total"]:
                 session(ctx).clock.sleep(_POLL_S)
-                for run in client.runs(job_id, trigger="backfill"):
+                for run in client.list_runs_of_job(job_id, trigger="backfill"):
                     if run["execution_id"].endswith(run_suffix) and run["status"] in ENDED:
                         ended[run["execution_id"]] = run["status"]
                 progress.update(bar, completed=len(ended))

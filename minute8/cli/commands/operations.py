@@ -27,7 +27,7 @@ def planning(
 ) -> None:
     """Show up to when all is planned, how the last windows went, and what is set aside. Needs an operator key."""
     with operator_api(ctx) as api:
-        planned = api.planning(windows=windows)
+        planned = api.planning_of_platform(windows=windows)
     if as_json:
         print_json(planned)
         return
@@ -74,7 +74,7 @@ Pattern = Annotated[str, typer.Argument(help="A pattern of ARNs or hosts, in quo
 def list_holds(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
     """List what is held."""
     with platform(ctx, stage) as api:
-        _print_holds(ctx, api.holds(), as_json)
+        _print_holds(ctx, api.list_holds(), as_json)
 
 
 @holds_app.command()
@@ -124,7 +124,7 @@ def list_unrecorded(
     """List what ticks have found without a record, and what has none now."""
     now = session(ctx).clock.now()
     with platform(ctx, stage) as api:
-        executions = list(api.unrecorded(from_at=_from(since, now)))
+        executions = list(api.list_unrecorded(from_at=_from(since, now)))
     if as_json:
         print_json(executions)
         return
@@ -169,7 +169,7 @@ def run(
     with platform(ctx, stage) as api:
         ids = list(filters.execution_ids or ())
         if filters.everything:
-            listed = api.unrecorded(from_at=_from(filters.since, now))
+            listed = api.list_unrecorded(from_at=_from(filters.since, now))
             ids = [execution["execution_id"] for execution in listed]
             if ids and not yes and not as_json:
                 confirm(f"Run {len(ids)} executions that have no record?", abort=True)
@@ -216,7 +216,7 @@ def list_letters(
     """Count the given-up messages of each queue, or list those of one queue."""
     with operator_api(ctx) as api:
         if queue is None:
-            counts = api.dead_letter_counts()
+            counts = api.count_dead_letters()
             if as_json:
                 print_json(counts)
                 return
@@ -224,7 +224,7 @@ def list_letters(
                 output.table(("QUEUE", "LETTERS"), [(count["queue"], count["letters"]) for count in counts])
             )
             return
-        page = api.dead_letters(queue)
+        page = api.list_dead_letters(queue)
     if as_json:
         print_json(page)
         return
@@ -239,7 +239,7 @@ def list_letters(
 def redrive(ctx: typer.Context, queue: Queue, message_ids: Ids = None, as_json: AsJson = False) -> None:
     """Send given-up messages to their queue again; unreadable messages stay."""
     with operator_api(ctx) as api:
-        _print_result(ctx, api.redrive(queue, message_ids or None), as_json)
+        _print_result(ctx, api.redrive_dead_letters(queue, message_ids or None, all=not message_ids), as_json)
 
 
 @dead_letters_app.command()
@@ -254,7 +254,7 @@ def discard(
     if not yes:
         confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
     with operator_api(ctx) as api:
-        _print_result(ctx, api.discard(queue, message_ids or None), as_json)
+        _print_result(ctx, api.discard_dead_letters(queue, message_ids or None, all=not message_ids), as_json)
 
 
 def _print_result(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> None:

@@ -95,7 +95,8 @@ def list_runs(
     now = session(ctx).clock.now()
     query = filters.query(now, job_id)
     with session(ctx).client() as client:
-        runs = listed(ctx, client.runs(job_id, **query), limit, "runs")
+        found = client.list_runs_of_job(job_id, **query) if job_id else client.list_runs(**query)
+        runs = listed(ctx, found, limit, "runs")
     if as_json:
         print_json(runs)
         return
@@ -214,7 +215,7 @@ def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:
 
 def _newest(client: Client, job_id: str, now: float) -> Run:
     """A job's newest run whose fire time has passed. Raises NotFound, also for a job without runs."""
-    runs = client.runs_page(job_id, limit=1, until_at=rfc3339(math.floor(now) + 1))["runs"]
+    runs = client.list_runs_of_job_page(job_id, limit=1, until_at=rfc3339(math.floor(now) + 1))["runs"]
     if not runs:
         raise NotFound("run of job", job_id)
     return runs[0]
@@ -252,9 +253,13 @@ def summary(
     from_at, until_at = range_of(since, until, session(ctx).clock.now())
     merged, last = Summary(), None
     with session(ctx).client() as client:
-        for part in islice(
-            client.summaries(job_id, from_at=from_at, until_at=until_at, values=True), max_pages
-        ):
+        span = {"from_at": from_at, "until_at": until_at}
+        parts = (
+            client.summarise_job(job_id, values=True, **span)
+            if job_id
+            else client.summarise(values=True, **span)
+        )
+        for part in islice(parts, max_pages):
             merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
             last = part
     assert last is not None
@@ -312,4 +317,4 @@ def watched(client: Client, job_id: str, rounds: Iterable[object], wait: Callabl
 
 
 def _newest_page(client: Client, job_id: str) -> list[Run]:
-    return list(islice(client.runs(job_id), _WATCHED_RUNS))
+    return list(islice(client.list_runs_of_job(job_id), _WATCHED_RUNS))

@@ -32,7 +32,7 @@ def put(ctx: typer.Context, name: _Name, as_json: AsJson = False) -> None:
 def list_secrets(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the names of the secrets, and when each was last put."""
     with session(ctx).client() as client:
-        secrets = client.secrets()
+        secrets = client.list_secrets()
     now = session(ctx).clock.now()
     show_list(
         secrets,

@@ -47,7 +47,7 @@ def stats(
     from_at = now - now % _HOUR_S + _HOUR_S - days * DAY_S
     merged, hours, fresh_at = Summary(), [], None
     with session(ctx).client() as client:
-        for part in client.summaries(from_at=rfc3339(from_at), until_at=rfc3339(now + 1), values=True):
+        for part in client.summarise(from_at=rfc3339(from_at), until_at=rfc3339(now + 1), values=True):
             merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
             hours += part.get("hours", [])
             fresh_at = part.get("fresh_at") or fresh_at
@@ -76,7 +76,7 @@ def stats(
 def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Show a first look: the jobs, the last and the next 24 hours, what fails."""
     with session(ctx).client() as client:
-        shown = client.overview()
+        shown = client.overview_of_tenant()
     if as_json:
         print_json(shown)
         return

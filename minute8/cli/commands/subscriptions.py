@@ -86,7 +86,7 @@ def put(ctx: typer.Context, name: _Name, options: SubscriptionOptions, as_json: 
 def list_subscriptions(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the subscriptions, and whether their deliveries work."""
     with session(ctx).client() as client:
-        subscriptions = client.subscriptions()
+        subscriptions = client.list_subscriptions()
     now = session(ctx).clock.now()
     output.show_list(
         subscriptions,

@@ -158,9 +158,9 @@ def overview(
     from_at, until_at = range_of(since, until, session(ctx).clock.now())
     with operator_api(ctx) as operator:
         query: dict[str, Any] = {"from_at": from_at, "until_at": until_at, "problems": problems, "sort": sort}
-        shown = operator.overview_page(**query, limit=min(limit, _MAX_PAGE))
+        shown = operator.overview_of_platform_page(**query, limit=min(limit, _MAX_PAGE))
         while (cursor := shown["next_cursor"]) and len(shown["tenants"]) < limit:
-            page = operator.overview_page(**query, limit=_MAX_PAGE, cursor=cursor)
+            page = operator.overview_of_platform_page(**query, limit=_MAX_PAGE, cursor=cursor)
             shown["tenants"] += page["tenants"]
             shown["next_cursor"] = page["next_cursor"]
     tenants = shown["tenants"][:limit]
@@ -292,7 +292,7 @@ def resume(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json
 def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
     """List the tenants."""
     with platform(ctx, stage) as api:
-        tenants = list(api.tenants())
+        tenants = list(api.list_tenants())
     now = session(ctx).clock.now()
     output.show_list(
         tenants,
@@ -313,7 +313,7 @@ def list_tenants(ctx: typer.Context, stage: Stage = None, as_json: AsJson = Fals
 def show(ctx: typer.Context, tenant_id: TenantId, stage: Stage = None, as_json: AsJson = False) -> None:
     """Show a tenant, how much of its quotas is used, and its keys."""
     with platform(ctx, stage) as api:
-        tenant, keys = api.get_tenant(tenant_id), list(api.keys_of(tenant_id))
+        tenant, keys = api.get_tenant(tenant_id), list(api.list_keys_of_tenant(tenant_id))
     if as_json:
         print_json({**tenant, "keys": keys})
         return
@@ -383,7 +383,7 @@ def show_quotas(
     """Show quotas and how much of them is used: a tenant's, or your own."""
     if tenant_id is None:
         with session(ctx).client() as client:
-            _print_quotas(client.tenant(), as_json)
+            _print_quotas(client.get_own_tenant(), as_json)
     else:
         with platform(ctx, stage) as api:
             _print_quotas(api.get_tenant(tenant_id), as_json)

@@ -216,11 +216,11 @@ def _put(
     """The results of the lines of one request, and whether they were only checked."""
     if not is_check:
         try:
-            return client.bulk_put(lines, atomic=not options.skip_invalid, past=options.past), False
+            return client.put_jobs(lines, atomic=not options.skip_invalid, past=options.past), False
         except Minute8Problem as problem:
             if problem.name != "bulk-refused":
                 raise
-    return client.bulk_put(lines, dry_run=True, past=options.past), True
+    return client.put_jobs(lines, dry_run=True, past=options.past), True
 
 
 def _batches(jobs: Iterable[SourceJob]) -> Iterator[list[SourceJob]]:
@@ -242,9 +242,9 @@ def left_over(client: Client, contents: Contents) -> list[Step]:
     """Jobs of earlier states of the same entries that this source no longer has: they still fire."""
     families = contents.families
     if len(families) > _FAMILIES_ASKED:
-        existing = (job["job_id"] for job in client.jobs())
+        existing = (job["job_id"] for job in client.list_jobs())
     else:
-        existing = (job["job_id"] for family in families for job in client.jobs(name_prefix=family))
+        existing = (job["job_id"] for family in families for job in client.list_jobs(name_prefix=family))
     removed_ids = {
         job_id
         for job_id in existing

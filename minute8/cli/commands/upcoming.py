@@ -34,10 +34,10 @@ def upcoming(
     """List the next executions of all jobs, the earliest first."""
     now = session(ctx).clock.now()
     with session(ctx).client() as client:
-        page = client.upcoming_page(limit=min(limit, _PAGE), until_at=(until_at := _until(within, now)))
+        page = client.list_upcoming_page(limit=min(limit, _PAGE), until_at=(until_at := _until(within, now)))
         executions = list(page["executions"])
         while page["next_cursor"] and len(executions) < limit:
-            page = client.upcoming_page(limit=_PAGE, cursor=page["next_cursor"], until_at=until_at)
+            page = client.list_upcoming_page(limit=_PAGE, cursor=page["next_cursor"], until_at=until_at)
             executions += page["executions"]
     if page["next_cursor"] or len(executions) > limit:
         say_more(ctx, "there are more executions", "--limit", limit, short="-n")
@@ -94,7 +94,7 @@ def _of_tenant(ctx: typer.Context, span: Mapping[str, str]) -> dict[str, Any]:
 
 def _of_platform(ctx: typer.Context, span: Mapping[str, str], max_pages: int) -> dict[str, Any]:
     with operator_api(ctx) as operator:
-        pages: list[Mapping[str, Any]] = list(islice(operator.densities(**span), max_pages))
+        pages: list[Mapping[str, Any]] = list(islice(operator.density_of_platform(**span), max_pages))
     minutes = _merged(pages, "minutes", "minute_at")
     span_s = parse_instant(span["until_at"], "within") - parse_instant(span["from_at"], "within")
     full = crowded({parse_instant(at, "minute_at"): count for at, count in minutes.items()}, span_s)
@@ -156,7 +156,7 @@ def clock_changes(
     rows: list[tuple[object, ...]]
     with session(ctx).client() as client:
         if tzdata is not None:
-            changed = list(client.tzdata_changes(None if tzdata == "last" else tzdata))
+            changed = list(client.list_tzdata_changes(since=None if tzdata == "last" else tzdata))
             columns = ("JOB", "ZONE", "WAS TO FIRE", "FIRES")
             rows = [
                 (job["job_id"], job["timezone"], job["before_at"] or "-", job["after_at"] or "-")
@@ -164,7 +164,7 @@ def clock_changes(
             ]
             shown: object = changed
         else:
-            moved = sorted(client.clock_changes(), key=lambda job: (job["change_at"], job["job_id"]))
+            moved = sorted(client.list_clock_changes(), key=lambda job: (job["change_at"], job["job_id"]))
             columns = ("CHANGE", "JOB", "ZONE", "WHAT BECOMES OF IT")
             rows = [
                 (relative(job["change_at"], now), job["job_id"], job["timezone"], job["text"])
