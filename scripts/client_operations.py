@@ -21,7 +21,7 @@ from scripts import client_types
 from scripts.client_types import CALLED, formatted, type_of
 
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "minute8" / "client" / "generated.py"
-# Bodies that a caller has as a whole: the parameter's name. The fields of others are parameters.
+# Bodies that a caller passes in one piece, by the parameter's name. The fields of others are parameters.
 _WHOLE: Final = {
     "NewJob": "definition",
     "JobPatch": "changes",
@@ -33,7 +33,7 @@ _WHOLE: Final = {
 }
 # The id in a body of these, where the path has none.
 _IDS: Final = {"NewJob": "job_id", "NewTenant": "tenant_id"}
-# Of pages with several lists, the one that goes on; pages that only make sense whole.
+# Of pages with several lists, the one that goes on; pages that only make sense in one piece.
 _ENTRIES: Final = {"Overview": "tenants"}
 _WHOLE_PAGES: Final = frozenset(
     {"RunSummary", "ExpectedOfJob", "ExpectedPage", "PlatformDensity", "RebuiltRuns"}
@@ -118,8 +118,8 @@ class _Method:
     def _take_body(self) -> None:
         body = self.schemas[self.route.body]
         needed = body.get("required", [])
-        if whole := _WHOLE.get(self.route.body):
-            self._take_whole(whole, needed)
+        if parameter := _WHOLE.get(self.route.body):
+            self._take_whole(parameter, needed)
             return
         nullable: list[str] = []
         for name, schema in body["properties"].items():
@@ -135,21 +135,21 @@ class _Method:
                     f"{name}: bool = False" if kind == "bool" else f"{name}: {kind} | None = None"
                 )
             self.sent.append(f"{name}={name}")
-        self.body = f"given({', '.join(self.sent)}){''.join(nullable)}"
+        self.body = f"fields_of({', '.join(self.sent)}){''.join(nullable)}"
 
-    def _take_whole(self, whole: str, needed: list[str]) -> None:
-        self.body = whole
+    def _take_whole(self, parameter: str, needed: list[str]) -> None:
+        self.body = parameter
         key = _IDS.get(self.route.body, "")
         if not key or key in self.route.parameters:
-            self.required.append(f"{whole}: Json")
+            self.required.append(f"{parameter}: Json")
         elif key in needed:
             self.required.append(f"{key}: str")
-            self.optional.append(f"{whole}: Json | None = None")
-            self.body = f'{{**({whole} or {{}}), "{key}": {key}}}'
+            self.optional.append(f"{parameter}: Json | None = None")
+            self.body = f'{{**({parameter} or {{}}), "{key}": {key}}}'
         else:
-            self.required.append(f"{whole}: Json")
+            self.required.append(f"{parameter}: Json")
             self.optional.append(f"{key}: str | None = None")
-            self.body = f"{{**{whole}, **given({key}={key})}}"
+            self.body = f"{{**{parameter}, **fields_of({key}={key})}}"
 
     def _kind(self, schema: dict[str, Any]) -> str:
         """What a parameter takes: words are plain texts."""
@@ -205,7 +205,7 @@ class _Method:
         if self.route.if_match:
             arguments.append("revision=revision")
         if self.query:
-            arguments.append(f"query=given({', '.join(f'{name}={name}' for name in self.query)})")
+            arguments.append(f"query=fields_of({', '.join(f'{name}={name}' for name in self.query)})")
         if self.route.if_none_match:
             keywords.append("only_new: bool = False")
             arguments.append("only_new=only_new")
@@ -230,7 +230,7 @@ class _Method:
         )
         filters = [name for name in self.query if name not in ("limit", "cursor")]
         limits = [f"limit={query.schema['maximum']}" for query in self.route.query if query.name == "limit"]
-        query = f"given({', '.join([*limits, *(f'{name}={name}' for name in filters)])})"
+        query = f"fields_of({', '.join([*limits, *(f'{name}={name}' for name in filters)])})"
         keywords = self._filters(("limit", "cursor"))
         if self.route.response in _WHOLE_PAGES:
             result, of = CALLED.get(self.route.response, self.route.response), ""
@@ -252,7 +252,7 @@ class _Method:
         signature = self._signature(self.name, fields, "Steps[ManyDone]")
         doc = f"{self.doc}\n\nIn as many requests as needed."
         return _method(
-            "Operation", signature, doc, f"return all_of({self._path()}, given({', '.join(sent)}))"
+            "Operation", signature, doc, f"return all_of({self._path()}, fields_of({', '.join(sent)}))"
         )
 
 

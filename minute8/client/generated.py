@@ -20,7 +20,7 @@ from minute8.client.operations import (
     all_of,
     entries_of,
     field_of,
-    given,
+    fields_of,
     path_of,
     whole_pages,
 )
@@ -107,8 +107,8 @@ class TenantOperations:
         return Request(
             "POST",
             path_of("jobs"),
-            body={**definition, **given(job_id=job_id)},
-            query=given(past=past),
+            body={**definition, **fields_of(job_id=job_id)},
+            query=fields_of(past=past),
             key=str(uuid.uuid4()),
         )
 
@@ -139,7 +139,7 @@ class TenantOperations:
             path_of("jobs", job_id),
             body=definition,
             revision=revision,
-            query=given(past=past, dry_run=dry_run),
+            query=fields_of(past=past, dry_run=dry_run),
             only_new=only_new,
         )
 
@@ -183,7 +183,7 @@ class TenantOperations:
             path_of("jobs", job_id),
             body=changes,
             revision=revision,
-            query=given(past=past, dry_run=dry_run),
+            query=fields_of(past=past, dry_run=dry_run),
         )
 
     @Operation
@@ -219,7 +219,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("jobs"),
-            query=given(
+            query=fields_of(
                 limit=limit,
                 cursor=cursor,
                 state=state,
@@ -266,7 +266,7 @@ class TenantOperations:
         return entries_of(
             path_of("jobs"),
             "jobs",
-            given(
+            fields_of(
                 limit=200,
                 state=state,
                 tag=tag,
@@ -306,7 +306,7 @@ class TenantOperations:
         The job fires no more until it is resumed, and what is in the queue is skipped. Pausing a paused job
         changes its note. A run by hand still starts. One read and one transaction.
         """
-        return Request("POST", path_of("jobs", job_id, "pause"), body=given(note=note), revision=revision)
+        return Request("POST", path_of("jobs", job_id, "pause"), body=fields_of(note=note), revision=revision)
 
     @Operation
     def resume_job(self, job_id: str, revision: int | None = None) -> Request[Job]:
@@ -325,7 +325,7 @@ class TenantOperations:
         The next fire times with spread, jitter and local time; each says whether it was cancelled beforehand.
         A paused job has none. One read of the job, one of each calendar, and one of each fire time.
         """
-        return Request("GET", path_of("jobs", job_id, "next"), query=given(count=count))
+        return Request("GET", path_of("jobs", job_id, "next"), query=fields_of(count=count))
 
     @Operation
     def pause_jobs(
@@ -353,7 +353,7 @@ class TenantOperations:
         """
         return all_of(
             path_of("jobs", "_all", "pause"),
-            given(
+            fields_of(
                 dry_run=dry_run,
                 state=state,
                 tag=tag,
@@ -388,7 +388,7 @@ class TenantOperations:
         """
         return all_of(
             path_of("jobs", "_all", "resume"),
-            given(
+            fields_of(
                 dry_run=dry_run,
                 state=state,
                 tag=tag,
@@ -423,7 +423,7 @@ class TenantOperations:
         """
         return all_of(
             path_of("jobs", "_all", "run"),
-            given(
+            fields_of(
                 dry_run=dry_run,
                 state=state,
                 tag=tag,
@@ -458,7 +458,7 @@ class TenantOperations:
         """
         return all_of(
             path_of("jobs", "_all", "delete"),
-            given(
+            fields_of(
                 dry_run=dry_run,
                 state=state,
                 tag=tag,
@@ -492,7 +492,7 @@ class TenantOperations:
         """
         return all_of(
             path_of("runs", "_all", "retry"),
-            given(
+            fields_of(
                 dry_run=dry_run,
                 from_at=from_at,
                 until_at=until_at,
@@ -524,7 +524,7 @@ class TenantOperations:
         """
         return all_of(
             path_of("runs", "_all", "cancel"),
-            given(
+            fields_of(
                 dry_run=dry_run,
                 status=status,
                 job_prefix=job_prefix,
@@ -556,7 +556,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("jobs", job_id, "runs"),
-            query=given(
+            query=fields_of(
                 limit=limit, cursor=cursor, status=status, trigger=trigger, from_at=from_at, until_at=until_at
             ),
         )
@@ -581,7 +581,7 @@ class TenantOperations:
         return entries_of(
             path_of("jobs", job_id, "runs"),
             "runs",
-            given(limit=200, status=status, trigger=trigger, from_at=from_at, until_at=until_at),
+            fields_of(limit=200, status=status, trigger=trigger, from_at=from_at, until_at=until_at),
         )
 
     @Operation
@@ -608,7 +608,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("runs"),
-            query=given(
+            query=fields_of(
                 limit=limit,
                 cursor=cursor,
                 status=status,
@@ -628,7 +628,7 @@ class TenantOperations:
         permit yet. A key that nobody uses has none. One read of the key, and one of the records of those that
         it names.
         """
-        return Request("GET", path_of("permits"), query=given(key=key))
+        return Request("GET", path_of("permits"), query=fields_of(key=key))
 
     @Operation
     def get_run(self, execution_id: str) -> Request[Run]:
@@ -669,7 +669,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("jobs", job_id, "summary"),
-            query=given(cursor=cursor, from_at=from_at, until_at=until_at, values=values),
+            query=fields_of(cursor=cursor, from_at=from_at, until_at=until_at, values=values),
         )
 
     @Listing
@@ -687,7 +687,7 @@ class TenantOperations:
         return whole_pages(
             "GET",
             path_of("jobs", job_id, "summary"),
-            given(from_at=from_at, until_at=until_at, values=values),
+            fields_of(from_at=from_at, until_at=until_at, values=values),
         )
 
     @Operation
@@ -710,7 +710,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("summary"),
-            query=given(cursor=cursor, from_at=from_at, until_at=until_at, values=values),
+            query=fields_of(cursor=cursor, from_at=from_at, until_at=until_at, values=values),
         )
 
     @Listing
@@ -726,7 +726,7 @@ class TenantOperations:
         tenant's newest half hour is not.
         """
         return whole_pages(
-            "GET", path_of("summary"), given(from_at=from_at, until_at=until_at, values=values)
+            "GET", path_of("summary"), fields_of(from_at=from_at, until_at=until_at, values=values)
         )
 
     @Operation
@@ -749,7 +749,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("failures"),
-            query=given(limit=limit, cursor=cursor, from_at=from_at, job_id=job_id, tag=tag),
+            query=fields_of(limit=limit, cursor=cursor, from_at=from_at, job_id=job_id, tag=tag),
         )
 
     @Listing
@@ -764,7 +764,7 @@ class TenantOperations:
         of the page are read, too.
         """
         return entries_of(
-            path_of("failures"), "runs", given(limit=200, from_at=from_at, job_id=job_id, tag=tag)
+            path_of("failures"), "runs", fields_of(limit=200, from_at=from_at, job_id=job_id, tag=tag)
         )
 
     @Operation
@@ -786,7 +786,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("failures", "groups"),
-            query=given(cursor=cursor, from_at=from_at, job_id=job_id, tag=tag),
+            query=fields_of(cursor=cursor, from_at=from_at, job_id=job_id, tag=tag),
         )
 
     @Operation
@@ -811,7 +811,7 @@ class TenantOperations:
         return Request(
             "PUT",
             path_of("failures", "groups", job_id, fingerprint, "mute"),
-            body=given(note=note, until_at=until_at),
+            body=fields_of(note=note, until_at=until_at),
         )
 
     @Operation
@@ -844,7 +844,9 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("jobs", job_id, "expected"),
-            query=given(limit=limit, cursor=cursor, from_at=from_at, until_at=until_at, problems=problems),
+            query=fields_of(
+                limit=limit, cursor=cursor, from_at=from_at, until_at=until_at, problems=problems
+            ),
         )
 
     @Listing
@@ -862,7 +864,7 @@ class TenantOperations:
         return whole_pages(
             "GET",
             path_of("jobs", job_id, "expected"),
-            given(limit=5000, from_at=from_at, until_at=until_at, problems=problems),
+            fields_of(limit=5000, from_at=from_at, until_at=until_at, problems=problems),
         )
 
     @Operation
@@ -885,7 +887,9 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("expected"),
-            query=given(limit=limit, cursor=cursor, from_at=from_at, until_at=until_at, problems=problems),
+            query=fields_of(
+                limit=limit, cursor=cursor, from_at=from_at, until_at=until_at, problems=problems
+            ),
         )
 
     @Listing
@@ -902,7 +906,7 @@ class TenantOperations:
         return whole_pages(
             "GET",
             path_of("expected"),
-            given(limit=5000, from_at=from_at, until_at=until_at, problems=problems),
+            fields_of(limit=5000, from_at=from_at, until_at=until_at, problems=problems),
         )
 
     @Operation
@@ -913,7 +917,7 @@ class TenantOperations:
         rules, a run before it. It reads the audit of the job, the runs around the instant, and the tenant's
         rules.
         """
-        return Request("GET", path_of("jobs", job_id, "explain"), query=given(at=at))
+        return Request("GET", path_of("jobs", job_id, "explain"), query=fields_of(at=at))
 
     @Operation
     def list_upcoming_page(
@@ -935,7 +939,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("upcoming"),
-            query=given(limit=limit, cursor=cursor, from_at=from_at, until_at=until_at),
+            query=fields_of(limit=limit, cursor=cursor, from_at=from_at, until_at=until_at),
         )
 
     @Listing
@@ -951,7 +955,7 @@ class TenantOperations:
         schedules.
         """
         return entries_of(
-            path_of("upcoming"), "executions", given(limit=1000, from_at=from_at, until_at=until_at)
+            path_of("upcoming"), "executions", fields_of(limit=1000, from_at=from_at, until_at=until_at)
         )
 
     @Operation
@@ -962,7 +966,7 @@ class TenantOperations:
         average or more; it names jobs that could move, and how. Without `complete` there was no time for all
         jobs.
         """
-        return Request("GET", path_of("density"), query=given(from_at=from_at, until_at=until_at))
+        return Request("GET", path_of("density"), query=fields_of(from_at=from_at, until_at=until_at))
 
     @Operation
     def density_of_minute(self, minute_at: str | None = None) -> Request[MinuteDensity]:
@@ -971,7 +975,7 @@ class TenantOperations:
         The minute that holds the instant, up to two days ahead. All executions count; up to 1,000 are named.
         Without `complete` there was no time for all jobs.
         """
-        return Request("GET", path_of("density", "minute"), query=given(minute_at=minute_at))
+        return Request("GET", path_of("density", "minute"), query=fields_of(minute_at=minute_at))
 
     @Operation
     def list_clock_changes_page(self, *, cursor: str | None = None) -> Request[ClockChangePage]:
@@ -982,7 +986,7 @@ class TenantOperations:
         Each job with the change and what it does to the fire times, in words. A request reads up to 1,000
         jobs.
         """
-        return Request("GET", path_of("clock-changes"), query=given(cursor=cursor))
+        return Request("GET", path_of("clock-changes"), query=fields_of(cursor=cursor))
 
     @Listing
     def list_clock_changes(self) -> ListSteps[MovedJob]:
@@ -993,7 +997,7 @@ class TenantOperations:
         Each job with the change and what it does to the fire times, in words. A request reads up to 1,000
         jobs.
         """
-        return entries_of(path_of("clock-changes"), "moved", given())
+        return entries_of(path_of("clock-changes"), "moved", fields_of())
 
     @Operation
     def list_tzdata_changes_page(
@@ -1006,7 +1010,7 @@ class TenantOperations:
         Compares the fire times of the coming year by two releases of the time zone data. A request reads up
         to 1,000 jobs and compares 50 different timings.
         """
-        return Request("GET", path_of("tzdata-changes"), query=given(cursor=cursor, since=since))
+        return Request("GET", path_of("tzdata-changes"), query=fields_of(cursor=cursor, since=since))
 
     @Listing
     def list_tzdata_changes(self, *, since: str | None = None) -> ListSteps[ChangedJob]:
@@ -1017,7 +1021,7 @@ class TenantOperations:
         Compares the fire times of the coming year by two releases of the time zone data. A request reads up
         to 1,000 jobs and compares 50 different timings.
         """
-        return entries_of(path_of("tzdata-changes"), "moved", given(since=since))
+        return entries_of(path_of("tzdata-changes"), "moved", fields_of(since=since))
 
     @Operation
     def preview_schedule(
@@ -1040,7 +1044,7 @@ class TenantOperations:
         return Request(
             "POST",
             path_of("schedules", "preview"),
-            body=given(
+            body=fields_of(
                 schedule=schedule,
                 count=count,
                 from_at=from_at,
@@ -1073,7 +1077,7 @@ class TenantOperations:
         return Request(
             "POST",
             path_of("jobs", job_id, "run"),
-            body=given(nonce=nonce) | ({} if payload is UNSET else {"payload": payload}),
+            body=fields_of(nonce=nonce) | ({} if payload is UNSET else {"payload": payload}),
             repeatable=nonce is not None,
         )
 
@@ -1098,7 +1102,7 @@ class TenantOperations:
         one transaction.
         """
         return Request(
-            "POST", path_of("runs", execution_id, "cancel"), body=given(note=note), repeatable=False
+            "POST", path_of("runs", execution_id, "cancel"), body=fields_of(note=note), repeatable=False
         )
 
     @Operation
@@ -1109,7 +1113,7 @@ class TenantOperations:
         in line, even if its work goes on: the next run may then run beside it. Repeating it does no harm.
         Three reads, up to four writes, and an entry of the audit.
         """
-        return Request("POST", path_of("runs", execution_id, "end"), body=given(note=note))
+        return Request("POST", path_of("runs", execution_id, "end"), body=fields_of(note=note))
 
     @Operation
     def call_back(
@@ -1134,7 +1138,7 @@ class TenantOperations:
         return Request(
             "POST",
             path_of("runs", execution_id, "callback"),
-            body=given(
+            body=fields_of(
                 token=token,
                 status=status,
                 percent=percent,
@@ -1157,7 +1161,7 @@ class TenantOperations:
         The same request again cancels the same ones, until the first of them has passed. `conflict`: the job
         is paused or fires no more. Each fire time counts as a request.
         """
-        return Request("POST", path_of("jobs", job_id, "skip"), body=given(count=count, note=note))
+        return Request("POST", path_of("jobs", job_id, "skip"), body=fields_of(count=count, note=note))
 
     @Operation
     def unskip_fires(self, job_id: str) -> Request[RestoredFires]:
@@ -1211,7 +1215,7 @@ class TenantOperations:
         transaction.
         """
         return Request(
-            "POST", path_of("jobs", job_id, "backfills", backfill_id, "cancel"), body=given(note=note)
+            "POST", path_of("jobs", job_id, "backfills", backfill_id, "cancel"), body=fields_of(note=note)
         )
 
     @Operation
@@ -1255,7 +1259,7 @@ class TenantOperations:
         Calendars with their dates, in the order of their names. A page reads one query of up to `limit`
         entries.
         """
-        return Request("GET", path_of("calendars"), query=given(limit=limit, cursor=cursor))
+        return Request("GET", path_of("calendars"), query=fields_of(limit=limit, cursor=cursor))
 
     @Listing
     def list_calendars(self) -> ListSteps[CalendarView]:
@@ -1266,7 +1270,7 @@ class TenantOperations:
         Calendars with their dates, in the order of their names. A page reads one query of up to `limit`
         entries.
         """
-        return entries_of(path_of("calendars"), "calendars", given(limit=200))
+        return entries_of(path_of("calendars"), "calendars", fields_of(limit=200))
 
     @Operation
     def put_secret(self, name: str, value: str) -> Request[SecretView]:
@@ -1276,7 +1280,7 @@ class TenantOperations:
         `conflict`: the tenant has 100 secrets, or the deployment keeps none. One call of KMS, one read and
         one transaction.
         """
-        return Request("PUT", path_of("secrets", name), body=given(value=value))
+        return Request("PUT", path_of("secrets", name), body=fields_of(value=value))
 
     @Operation
     def list_secrets(self) -> Request[list[SecretView]]:
@@ -1374,7 +1378,7 @@ class TenantOperations:
 
         All of each key but the key itself, oldest first. A revoked key stays in the list for 30 days.
         """
-        return Request("GET", path_of("keys"), query=given(limit=limit, cursor=cursor))
+        return Request("GET", path_of("keys"), query=fields_of(limit=limit, cursor=cursor))
 
     @Listing
     def list_keys(self) -> ListSteps[Key]:
@@ -1384,7 +1388,7 @@ class TenantOperations:
 
         All of each key but the key itself, oldest first. A revoked key stays in the list for 30 days.
         """
-        return entries_of(path_of("keys"), "keys", given(limit=200))
+        return entries_of(path_of("keys"), "keys", fields_of(limit=200))
 
     @Operation
     def create_key(
@@ -1398,7 +1402,7 @@ class TenantOperations:
         return Request(
             "POST",
             path_of("keys"),
-            body=given(name=name, expires_at=expires_at, role=role, aws=aws),
+            body=fields_of(name=name, expires_at=expires_at, role=role, aws=aws),
             repeatable=False,
         )
 
@@ -1431,7 +1435,7 @@ class TenantOperations:
         return Request(
             "GET",
             path_of("audit"),
-            query=given(
+            query=fields_of(
                 limit=limit, cursor=cursor, subject=subject, action=action, from_at=from_at, until_at=until_at
             ),
         )
@@ -1455,7 +1459,7 @@ class TenantOperations:
         return entries_of(
             path_of("audit"),
             "entries",
-            given(limit=200, subject=subject, action=action, from_at=from_at, until_at=until_at),
+            fields_of(limit=200, subject=subject, action=action, from_at=from_at, until_at=until_at),
         )
 
     @Operation
@@ -1482,7 +1486,9 @@ class PlatformOperations:
         counted. The counts of pages add up.
         """
         return Request(
-            "GET", path_of("operator-density"), query=given(cursor=cursor, from_at=from_at, until_at=until_at)
+            "GET",
+            path_of("operator-density"),
+            query=fields_of(cursor=cursor, from_at=from_at, until_at=until_at),
         )
 
     @Listing
@@ -1496,7 +1502,7 @@ class PlatformOperations:
         Counts of an hour by default, from the entries that ticks read. Dates that calendars exclude are
         counted. The counts of pages add up.
         """
-        return whole_pages("GET", path_of("operator-density"), given(from_at=from_at, until_at=until_at))
+        return whole_pages("GET", path_of("operator-density"), fields_of(from_at=from_at, until_at=until_at))
 
     @Operation
     def end_run_of_tenant(
@@ -1507,7 +1513,7 @@ class PlatformOperations:
         As the tenant's own administrators can.
         """
         return Request(
-            "POST", path_of("tenants", tenant_id, "runs", execution_id, "end"), body=given(note=note)
+            "POST", path_of("tenants", tenant_id, "runs", execution_id, "end"), body=fields_of(note=note)
         )
 
     @Operation
@@ -1531,7 +1537,7 @@ class PlatformOperations:
 
         Tenants in the order of their ids. A page reads one query of up to `limit` entries.
         """
-        return Request("GET", path_of("tenants"), query=given(limit=limit, cursor=cursor))
+        return Request("GET", path_of("tenants"), query=fields_of(limit=limit, cursor=cursor))
 
     @Listing
     def list_tenants(self) -> ListSteps[TenantSummary]:
@@ -1541,7 +1547,7 @@ class PlatformOperations:
 
         Tenants in the order of their ids. A page reads one query of up to `limit` entries.
         """
-        return entries_of(path_of("tenants"), "tenants", given(limit=200))
+        return entries_of(path_of("tenants"), "tenants", fields_of(limit=200))
 
     @Operation
     def get_tenant(self, tenant_id: str) -> Request[TenantView]:
@@ -1568,7 +1574,7 @@ class PlatformOperations:
         Within 15 s its executions are skipped and its changes refused; it can still read everything, and the
         note. One read and one transaction. `conflict`: the tenant is being deleted.
         """
-        return Request("POST", path_of("tenants", tenant_id, "suspend"), body=given(note=note))
+        return Request("POST", path_of("tenants", tenant_id, "suspend"), body=fields_of(note=note))
 
     @Operation
     def resume_tenant(self, tenant_id: str) -> Request[TenantView]:
@@ -1611,7 +1617,7 @@ class PlatformOperations:
         lists show differs from a job's own list.
         """
         return Request(
-            "POST", path_of("tenants", tenant_id, "projection"), query=given(cursor=cursor, days=days)
+            "POST", path_of("tenants", tenant_id, "projection"), query=fields_of(cursor=cursor, days=days)
         )
 
     @Listing
@@ -1624,7 +1630,7 @@ class PlatformOperations:
         request, one query each. Repeat it with the answer's cursor until that is null. It is needed if what
         lists show differs from a job's own list.
         """
-        return whole_pages("POST", path_of("tenants", tenant_id, "projection"), given(days=days))
+        return whole_pages("POST", path_of("tenants", tenant_id, "projection"), fields_of(days=days))
 
     @Operation
     def list_keys_of_tenant_page(
@@ -1636,7 +1642,9 @@ class PlatformOperations:
 
         As the tenant's own list.
         """
-        return Request("GET", path_of("tenants", tenant_id, "keys"), query=given(limit=limit, cursor=cursor))
+        return Request(
+            "GET", path_of("tenants", tenant_id, "keys"), query=fields_of(limit=limit, cursor=cursor)
+        )
 
     @Listing
     def list_keys_of_tenant(self, tenant_id: str) -> ListSteps[Key]:
@@ -1646,7 +1654,7 @@ class PlatformOperations:
 
         As the tenant's own list.
         """
-        return entries_of(path_of("tenants", tenant_id, "keys"), "keys", given(limit=200))
+        return entries_of(path_of("tenants", tenant_id, "keys"), "keys", fields_of(limit=200))
 
     @Operation
     def create_key_of_tenant(
@@ -1664,7 +1672,7 @@ class PlatformOperations:
         return Request(
             "POST",
             path_of("tenants", tenant_id, "keys"),
-            body=given(name=name, expires_at=expires_at, role=role, aws=aws),
+            body=fields_of(name=name, expires_at=expires_at, role=role, aws=aws),
             repeatable=False,
         )
 
@@ -1686,7 +1694,7 @@ class PlatformOperations:
 
         All of each key but the key itself, oldest first. A revoked key stays in the list for 30 days.
         """
-        return Request("GET", path_of("operator-keys"), query=given(limit=limit, cursor=cursor))
+        return Request("GET", path_of("operator-keys"), query=fields_of(limit=limit, cursor=cursor))
 
     @Listing
     def list_operator_keys(self) -> ListSteps[Key]:
@@ -1696,7 +1704,7 @@ class PlatformOperations:
 
         All of each key but the key itself, oldest first. A revoked key stays in the list for 30 days.
         """
-        return entries_of(path_of("operator-keys"), "keys", given(limit=200))
+        return entries_of(path_of("operator-keys"), "keys", fields_of(limit=200))
 
     @Operation
     def create_operator_key(self, name: str | None = None, expires_at: str | None = None) -> Request[MadeKey]:
@@ -1706,7 +1714,10 @@ class PlatformOperations:
         credentials, by `minute8 operator-keys create`.
         """
         return Request(
-            "POST", path_of("operator-keys"), body=given(name=name, expires_at=expires_at), repeatable=False
+            "POST",
+            path_of("operator-keys"),
+            body=fields_of(name=name, expires_at=expires_at),
+            repeatable=False,
         )
 
     @Operation
@@ -1738,7 +1749,7 @@ class PlatformOperations:
         return Request(
             "GET",
             path_of("tenants", tenant_id, "audit"),
-            query=given(
+            query=fields_of(
                 limit=limit, cursor=cursor, subject=subject, action=action, from_at=from_at, until_at=until_at
             ),
         )
@@ -1762,7 +1773,7 @@ class PlatformOperations:
         return entries_of(
             path_of("tenants", tenant_id, "audit"),
             "entries",
-            given(limit=200, subject=subject, action=action, from_at=from_at, until_at=until_at),
+            fields_of(limit=200, subject=subject, action=action, from_at=from_at, until_at=until_at),
         )
 
     @Operation
@@ -1785,7 +1796,7 @@ class PlatformOperations:
         return Request(
             "GET",
             path_of("operator-audit"),
-            query=given(
+            query=fields_of(
                 limit=limit, cursor=cursor, subject=subject, action=action, from_at=from_at, until_at=until_at
             ),
         )
@@ -1808,7 +1819,7 @@ class PlatformOperations:
         return entries_of(
             path_of("operator-audit"),
             "entries",
-            given(limit=200, subject=subject, action=action, from_at=from_at, until_at=until_at),
+            fields_of(limit=200, subject=subject, action=action, from_at=from_at, until_at=until_at),
         )
 
     @Operation
@@ -1822,7 +1833,9 @@ class PlatformOperations:
         the first 500 jobs.
         """
         return Request(
-            "GET", path_of("tenants", tenant_id, "health"), query=given(from_at=from_at, until_at=until_at)
+            "GET",
+            path_of("tenants", tenant_id, "health"),
+            query=fields_of(from_at=from_at, until_at=until_at),
         )
 
     @Operation
@@ -1843,7 +1856,7 @@ class PlatformOperations:
         Also alarms that ring, and what the doctor's checks find that read only what ticks wrote down. It
         reads the mark, its shares, the windows and what is set aside.
         """
-        return Request("GET", path_of("operator-planning"), query=given(windows=windows))
+        return Request("GET", path_of("operator-planning"), query=fields_of(windows=windows))
 
     @Operation
     def list_holds(self) -> Request[list[Hold]]:
@@ -1861,7 +1874,7 @@ class PlatformOperations:
         pattern again changes its note. One read and one transaction.
         """
         return Request(
-            "POST", path_of("holds"), body=given(pattern=pattern, note=note), shape=field_of("holds")
+            "POST", path_of("holds"), body=fields_of(pattern=pattern, note=note), shape=field_of("holds")
         )
 
     @Operation
@@ -1874,7 +1887,7 @@ class PlatformOperations:
         return Request(
             "POST",
             path_of("holds", "release"),
-            body=given(pattern=pattern),
+            body=fields_of(pattern=pattern),
             repeatable=False,
             shape=field_of("holds"),
         )
@@ -1891,7 +1904,9 @@ class PlatformOperations:
         executions. They stay in the list for 30 days.
         """
         return Request(
-            "GET", path_of("platform", "unrecorded"), query=given(limit=limit, cursor=cursor, from_at=from_at)
+            "GET",
+            path_of("platform", "unrecorded"),
+            query=fields_of(limit=limit, cursor=cursor, from_at=from_at),
         )
 
     @Listing
@@ -1903,7 +1918,9 @@ class PlatformOperations:
         Such an execution was lost with its message, or its record with the table. The ticks find such
         executions. They stay in the list for 30 days.
         """
-        return entries_of(path_of("platform", "unrecorded"), "executions", given(limit=200, from_at=from_at))
+        return entries_of(
+            path_of("platform", "unrecorded"), "executions", fields_of(limit=200, from_at=from_at)
+        )
 
     @Operation
     def run_unrecorded(self, execution_ids: Sequence[str]) -> Request[RanUnrecorded]:
@@ -1913,7 +1930,7 @@ class PlatformOperations:
         record meanwhile is not sent. `not-found`: an id is not in the list.
         """
         return Request(
-            "POST", path_of("platform", "unrecorded", "run"), body=given(execution_ids=execution_ids)
+            "POST", path_of("platform", "unrecorded", "run"), body=fields_of(execution_ids=execution_ids)
         )
 
     @Operation
@@ -1930,7 +1947,7 @@ class PlatformOperations:
 
         Up to 100 messages without their texts, within 15 s. The messages stay in their queue.
         """
-        return Request("GET", path_of("dead-letters", queue), query=given(limit=limit))
+        return Request("GET", path_of("dead-letters", queue), query=fields_of(limit=limit))
 
     @Operation
     def redrive_dead_letters(
@@ -1942,7 +1959,9 @@ class PlatformOperations:
         after 15 s at the latest, and `more` tells whether to repeat it.
         """
         return Request(
-            "POST", path_of("dead-letters", queue, "redrive"), body=given(message_ids=message_ids, all=all)
+            "POST",
+            path_of("dead-letters", queue, "redrive"),
+            body=fields_of(message_ids=message_ids, all=all),
         )
 
     @Operation
@@ -1955,7 +1974,9 @@ class PlatformOperations:
         ends after 15 s at the latest, and `more` tells whether to repeat it.
         """
         return Request(
-            "POST", path_of("dead-letters", queue, "discard"), body=given(message_ids=message_ids, all=all)
+            "POST",
+            path_of("dead-letters", queue, "discard"),
+            body=fields_of(message_ids=message_ids, all=all),
         )
 
     @Operation
@@ -1983,7 +2004,7 @@ class PlatformOperations:
         return Request(
             "GET",
             path_of("operator-overview"),
-            query=given(
+            query=fields_of(
                 limit=limit, cursor=cursor, from_at=from_at, until_at=until_at, problems=problems, sort=sort
             ),
         )
@@ -2011,5 +2032,5 @@ class PlatformOperations:
         return entries_of(
             path_of("operator-overview"),
             "tenants",
-            given(limit=200, from_at=from_at, until_at=until_at, problems=problems, sort=sort),
+            fields_of(limit=200, from_at=from_at, until_at=until_at, problems=problems, sort=sort),
         )

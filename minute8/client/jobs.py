@@ -10,7 +10,17 @@ import httpx
 
 from minute8.client.errors import LinesBusy
 from minute8.client.generated import TenantOperations
-from minute8.client.operations import Json, Listing, ListSteps, Operation, Request, Steps, Wait, given, pages
+from minute8.client.operations import (
+    Json,
+    Listing,
+    ListSteps,
+    Operation,
+    Request,
+    Steps,
+    Wait,
+    fields_of,
+    pages,
+)
 from minute8.client.shapes import BulkLine, BulkResult, Job, JobHealth
 
 # What the API accepts in one bulk request.
@@ -70,7 +80,7 @@ class JobCalls:
         stored jobs are reported as unchanged. `past` accepts an `at` that is past. With `only_new` a job that would
         be replaced is refused. Lines that are refused as busy are sent again, for two minutes; LinesBusy has the rest.
         """
-        query = given(atomic=atomic, dry_run=dry_run, past=past)
+        query = fields_of(atomic=atomic, dry_run=dry_run, past=past)
         results: list[BulkLine] = []
         for lines in _requests(jobs):
             stored: dict[int, BulkLine] = {}
@@ -102,7 +112,7 @@ class JobCalls:
         cursor: str | None = None
         while True:
             page: httpx.Response = yield Request(
-                "GET", "/v1/jobs/_export", query=given(cursor=cursor, eventbridge=eventbridge)
+                "GET", "/v1/jobs/_export", query=fields_of(cursor=cursor, eventbridge=eventbridge)
             )
             yield [json.loads(line) for line in page.content.splitlines()]
             if "next" not in page.links:

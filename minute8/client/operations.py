@@ -88,7 +88,7 @@ def all_of(path: str, body: Json) -> Steps[Any]:
     refused: list[Any] = []
     cursor = None
     while True:
-        part = yield Request("POST", path, {**body, **given(cursor=cursor)})
+        part = yield Request("POST", path, {**body, **fields_of(cursor=cursor)})
         ids |= dict.fromkeys(part["ids"])
         refused += part["refused"]
         if not (cursor := part["next_cursor"]):
@@ -96,7 +96,7 @@ def all_of(path: str, body: Json) -> Steps[Any]:
             return {**part, "matched": len(ids), "done": done, "ids": list(ids), "refused": refused}
 
 
-def given(**fields: Any) -> dict[str, Any]:
+def fields_of(**fields: Any) -> dict[str, Any]:
     """The fields that say something: all are None or False by default."""
     return {name: value for name, value in fields.items() if value is not None and value is not False}
 

@@ -95,8 +95,8 @@ def list_runs(
     now = session(ctx).clock.now()
     query = filters.query(now, job_id)
     with session(ctx).client() as client:
-        found = client.list_runs_of_job(job_id, **query) if job_id else client.list_runs(**query)
-        runs = listed(ctx, found, limit, "runs")
+        runs_of_any = client.list_runs_of_job(job_id, **query) if job_id else client.list_runs(**query)
+        runs = listed(ctx, runs_of_any, limit, "runs")
     if as_json:
         print_json(runs)
         return
