@@ -200,9 +200,11 @@ def test_a_job_that_cannot_be_planned_rings_although_it_is_due_once(stage: Watch
     stage.world.registry.put("alice", "once", job(cron="45 3 21 11 *"))
     damage_entry(stage.world, "alice", "once")
     assert stage.minutes_until("quarantine", "ALARM", 20)
-    # The entry also differs from its job.
-    assert stage.ringing == {"quarantine", "contradictions"}
+    assert stage.ringing == {"quarantine"}
     assert stage.minutes_until("quarantine", "OK", 30)
+    # The entry also differs from its job: four ticks walk through the tables of a small stage.
+    stage.minutes_until("contradictions", "ALARM", 40)
+    assert stage.ringing == {"contradictions"}
 
 
 def test_a_single_late_run_in_a_quiet_hour_rings_nothing(stage: Watched) -> None:
