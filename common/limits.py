@@ -78,8 +78,8 @@ MAX_THREAD_WAIT_S: Final = 5.0
 # | processor time for what a tenant's calls of a batch prepare: calendars, large or patched payloads, secrets, dead
 #   letters | {TURN_S} s of a whole one, one call at a time | a run waits, and its attempt ends as throttled
 #   (`NoTurn`); redaction and dead letters go on |
-# | processor time to prepare one call | of a whole one at most some 7 ms for calendars, 5 for the payload, 16 for
-#   secrets | by the bounds of [input](#input) |
+# | processor time to prepare one call | of a whole one at most some 7 ms for calendars, 6 for a patched payload,
+#   16 for secrets | by the bounds of [input](#input) |
 TURN_S: Final = 0.25
 # | memory for the clients of an executor's targets | {CLIENTS_BYTES:MiB} | the tenant with the most builds its again |
 CLIENTS_BYTES: Final = 96 * 1_024 * _KIB

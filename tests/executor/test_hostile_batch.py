@@ -1,6 +1,6 @@
 """Ten jobs of a hostile tenant, and a hundred in packs, all at their bounds, in the memory of the executor's Lambda.
 
-The process is measured: what it takes at most must be less than `executorMemoryMb`.
+The process is measured: what it takes at most must be at most 80 % of `executorMemoryMb`.
 """
 
 from __future__ import annotations
@@ -140,5 +140,5 @@ def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
     assert measured["outcomes"]["negative-chunk-0"] in ("BadAnswer", "TimedOut")
     assert measured["outcomes"]["interim-0"] in ("BadAnswer", "TimedOut")
     assert measured["seconds"] < TIMEOUT_S + MARGIN_S
-    assert measured["peak_mb"] < memory_mb
+    assert measured["peak_mb"] <= 0.8 * memory_mb
     assert measured["peak_mb"] - measured["ready_mb"] < BATCH_MB[pack]

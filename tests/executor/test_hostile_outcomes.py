@@ -78,5 +78,5 @@ def test_a_hostile_batch_stays_within_the_functions_memory_and_time(world: World
     assert set(results["failed"]) == UNREADABLE
     expected = {name: "dispatched" if name in UNREADABLE else "failed" for name in PAYLOADS}
     assert results["runs"] == expected
-    assert results["peak_mb"] < memory_mb, results
+    assert results["peak_mb"] <= 0.8 * memory_mb, results
     assert results["cpu_s"] < CPU_S, results

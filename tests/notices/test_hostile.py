@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import yaml
 from msgspec.structs import replace
 
 from common.errors import Conflict, InvalidInput
@@ -24,6 +28,8 @@ from minute8.notifier.notifier import MAX_TENANT_SEND_S
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job, plain_job
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def failed_runs(world: World, tenant: str, job_id: str, count: int, error: str = "boom") -> None:
@@ -127,6 +133,21 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
     state.over = dict(state.reported)
     state.test = Notice("ntc_" + "0" * 32, "t" * 400, 1e9)
     assert item_bytes(to_wire(subscription.to_item())) < MAX_ITEM_BYTES
+
+
+def test_rounds_for_a_hostile_tenant_stay_within_the_functions_memory() -> None:
+    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.notices.hostile_rounds"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    measured = json.loads(done.stdout.splitlines()[-1])
+    assert measured["sent"] >= MAX_SUBSCRIPTIONS
+    assert measured["peak_mb"] <= 0.8 * parameters["notifierMemoryMb"], measured
 
 
 def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage) -> None:

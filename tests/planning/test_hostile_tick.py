@@ -38,17 +38,17 @@ def memory_mb(function: str) -> int:
 
 
 def test_a_tick_stays_within_the_schedulers_memory_and_time(measured: dict[str, Any]) -> None:
-    assert measured["tick_mb"] < memory_mb("scheduler"), measured
+    assert measured["tick_mb"] <= 0.8 * memory_mb("scheduler"), measured
     assert measured["tick_cpu_s"] < TICK_CPU_S, measured
 
 
 def test_planners_stay_within_their_memory_and_time(measured: dict[str, Any]) -> None:
-    assert measured["planners_mb"] < memory_mb("planner"), measured
+    assert measured["planners_mb"] <= 0.8 * memory_mb("planner"), measured
     assert measured["planners_cpu_s"] < PLANNERS_CPU_S, measured
 
 
 def test_a_tick_that_plans_a_whole_share_itself_stays_within_them_too(measured: dict[str, Any]) -> None:
-    assert measured["alone_mb"] < memory_mb("scheduler"), measured
+    assert measured["alone_mb"] <= 0.8 * memory_mb("scheduler"), measured
     assert measured["alone_cpu_s"] < TICK_CPU_S, measured
     assert measured["alone"]["shares"] == 0, measured
     assert measured["alone"]["shards_due"] >= OF_ONE_SHARE, measured

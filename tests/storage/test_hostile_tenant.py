@@ -36,7 +36,7 @@ from tests.storage.api_process import BODIES, LISTS
 from tests.worlds import TABLES, make_tables
 
 ROOT = Path(__file__).parents[2]
-# serverless.yml: apiMemoryMb. The measurement includes the interpreter and Lambda's runtime.
+# A quarter of apiMemoryMb in serverless.yml. The measurement includes the interpreter and Lambda's runtime.
 MEMORY_MB = 256
 # Of a whole processor. The deployed function has a seventh of one for 29 s; a bulk request stops writing at 18 s.
 CPU_S = dict.fromkeys(("a list of jobs with full calendars", *LISTS), 3.0)
