@@ -245,6 +245,19 @@ items:
 """
 
 
+def test_a_date_that_never_comes_is_a_paused_job() -> None:
+    """People write 31 February for what is started by hand."""
+    text = CRONJOB.replace("CRON_TZ=Asia/Tokyo 0 9 * * *", "0 0 31 2 *").replace("    suspend: true\n", "")
+    job = read("cronjob", text)[1]
+    assert (job.suspended, job.definition["schedule"]) == (True, {"cron": "0 0 29 2 *"})
+    assert "'0 0 31 2 *' never comes" in job.notes[-1] and "jobs run" in job.notes[-1]
+    by_line = [
+        read("crontab", f"{cron} x")[0].suspended
+        for cron in ("0 0 31 4,6 *", "0 0 30 2 *", "0 0 31 * *", "0 0 30 2 1")
+    ]
+    assert by_line == [True, True, False, False]
+
+
 def test_cronjobs() -> None:
     report, old, broken = read("cronjob", CRONJOB)
     assert (report.where, report.job_id, report.suspended) == ("billing/report", "billing.report", False)

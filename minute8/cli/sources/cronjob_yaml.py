@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from common.limits import MAX_ATTEMPTS
 from common.timing.instants import DAY_S
-from minute8.cli.sources.crontab import kubernetes_cron
+from minute8.cli.sources.crontab import FOR_NEVER, kubernetes_cron, never_comes
 from minute8.cli.sources.source_job import Defaults, Known, NoEquivalent, SourceJob, left_out, payload_of
 from minute8.cli.sources.yaml_text import load_documents
 
@@ -87,6 +87,9 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     job = spec["jobTemplate"]["spec"]
     containers = job["template"]["spec"]["containers"]
     schedule, notes = _schedule(spec, defaults)
+    if never := never_comes(str(schedule.get("cron", ""))):
+        schedule["cron"] = FOR_NEVER
+        notes.append(never)
     definition: dict[str, Any] = {
         "name": where,
         "schedule": schedule,
@@ -114,7 +117,9 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
         notes.append(f"containers.{number} is left out: only the first container is taken")
     notes += left_out(document, KNOWN, _WHY)
     job_id = name if namespace == "default" else f"{namespace}.{name}"
-    return SourceJob(where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend")))
+    return SourceJob(
+        where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend") or never)
+    )
 
 
 def _whole_seconds(duration: str) -> str | int:

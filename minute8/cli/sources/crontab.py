@@ -119,11 +119,16 @@ class _Crontab:
                 "no zone is named, so the times are read as UTC; cron reads them in the machine's zone"
             )
         self.noted_zone = self.zone
+        is_never = False
         try:
             job_id, family, definition = self._definition(line)
+            if never := never_comes(definition["schedule"]["cron"]):
+                is_never, definition["schedule"]["cron"] = True, FOR_NEVER
+                self.notes.append(never)
         except NoEquivalent as refusal:
             return SourceJob(where, refusal=str(refusal), notes=self._taken_notes())
-        return SourceJob(where, job_id, definition, notes=self._taken_notes(), family=family)
+        notes = self._taken_notes()
+        return SourceJob(where, job_id, definition, notes=notes, suspended=is_never, family=family)
 
     def _taken_notes(self) -> tuple[str, ...]:
         notes = tuple(self.notes)
@@ -196,6 +201,9 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
 
 
+# In the place of a date that never comes, such as `0 0 31 2 *`: people write it for what is started by hand alone.
+FOR_NEVER: Final = "0 0 29 2 *"
+_LENGTHS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ALL_DAYS: Final = set(range(1, 32))
 _ITEM: Final = re.compile(r"(?:(?P<free>[*?])|(?P<low>\d+)(?:-(?P<high>\d+))?)(?:/(?P<step>\d+))?", re.ASCII)
 _WEEKDAY_NAMES: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -257,6 +265,17 @@ def _in_range(text: str, low: int, high: int) -> str:
         return text
     first, last = (low, high) if item["free"] else (int(item["low"]), int(item["high"]))
     return str(first) if first <= last and int(item["step"]) > last - first else text
+
+
+def never_comes(cron: str) -> str:
+    """Why a job with this expression is created paused; empty if its dates come."""
+    fields = cron.split()
+    if len(fields) != 5 or fields[4] not in ("*", "?"):
+        return ""
+    days, months = _numbers(fields[2], 1, 31), _numbers(fields[3], 1, 12)
+    if not days or not months or any(min(days) <= _LENGTHS[month - 1] for month in months):
+        return ""
+    return f"the date of {cron!r} never comes: the job is paused, with {FOR_NEVER!r}, and `minute8 jobs run` runs it"
 
 
 def _week_days(field: str) -> set[int]:
