@@ -30,7 +30,16 @@ NOT_COVERED: Final = (
     "the job's definition and payload",
     "logs of the target and of traces",
 )
-_TEXTS: Final = ("error", "detail", "dead_letter_error", "stop_problem", "progress", "report", "stop")
+_TEXTS: Final = (
+    "error",
+    "detail",
+    "dead_letter_error",
+    "stop_problem",
+    "look_problem",
+    "progress",
+    "report",
+    "stop",
+)
 
 
 def erase_details(tables: Tables, run: Run, commit: AuditedCommit, now: float) -> None:

@@ -180,7 +180,7 @@ def accept_update(claim: Claim, until: float, started: Sequence[str]) -> Express
 def look_update(run: Run, until: int, problem: str) -> Expression:
     """The update by which a durable execution goes on: somebody looks again at `until`."""
     kept_s = max(0, run.expires_at - int(run.lease_until))
-    sign: Item = {"lease_until": until, "expires_at": until + kept_s, "stop_problem": problem}
+    sign: Item = {"lease_until": until, "expires_at": until + kept_s, "look_problem": problem}
     return change(sign, add={"signs": 1})
 
 

@@ -219,6 +219,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # When what the attempt started was stopped, or why it could not be.
     stopped_at: Number = 0
     stop_problem: str = ""
+    # Why the newest look at its durable execution saw nothing.
+    look_problem: str = ""
     # Until when the work of the newest attempt can go on, although nobody waits for its answer.
     work_until: Number = 0
     started_arns: tuple[str, ...] = ()

@@ -27,7 +27,7 @@ _READING: Final = (
 _DEEPEST: Final = 64
 # About the four largest models. A larger one is read for each check.
 _MODELS_BYTES: Final = 40_000_000
-# AWS's name of a service, and botocore's where that is another one.
+# AWS's name of a service, and botocore's where that is another one. Schedules may leave out a last "service".
 _SERVICES: Final = {
     "costexplorer": "ce",
     "cognitoidentityprovider": "cognito-idp",
@@ -72,7 +72,8 @@ def names_in(arn: str) -> tuple[str, str]:
 
 def service_name(service: str) -> str:
     """botocore's name of the service. Raises InvalidInput."""
-    plain_name = _SERVICES.get(service, service).replace("-", "")
+    full_name = service if service in _SERVICES else f"{service}service"
+    plain_name = _SERVICES.get(full_name, service).replace("-", "")
     for name in _known_services():
         if name.replace("-", "") == plain_name:
             return name

@@ -138,7 +138,7 @@ def _signs(run: Run, now: float) -> dict[str, Any]:
     signs: dict[str, Any] = {}
     if run.status == RUNNING and 0 < run.attempt == run.accepted_attempt:
         signs["look_at" if run.durable_name else "callback_until"] = rfc3339(run.lease_until)
-        signs |= {"look_problem": run.stop_problem} if run.stop_problem and not run.is_to_stop else {}
+        signs |= {"look_problem": run.look_problem} if run.look_problem else {}
     if run.started_arns:
         signs["started"] = list(run.started_arns)
     if run.progress:

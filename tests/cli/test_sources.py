@@ -250,7 +250,7 @@ def test_a_date_that_never_comes_is_a_paused_job() -> None:
     text = CRONJOB.replace("CRON_TZ=Asia/Tokyo 0 9 * * *", "0 0 31 2 *").replace("    suspend: true\n", "")
     job = read("cronjob", text)[1]
     assert (job.suspended, job.definition["schedule"]) == (True, {"cron": "0 0 29 2 *"})
-    assert "'0 0 31 2 *' never comes" in job.notes[-1] and "jobs run" in job.notes[-1]
+    assert any("'0 0 31 2 *' never comes" in note and "jobs run" in note for note in job.notes)
     by_line = [
         read("crontab", f"{cron} x")[0].suspended
         for cron in ("0 0 31 4,6 *", "0 0 30 2 *", "0 0 31 * *", "0 0 30 2 1")
@@ -274,7 +274,9 @@ def test_cronjobs() -> None:
     assert (old.job_id, old.suspended) == ("old", True)
     assert old.definition["schedule"] == {"cron": "0 9 * * *", "timezone": "Asia/Tokyo"}
     assert "Replace" in old.notes[0]
-    assert "jobTemplate" in broken.refusal
+    assert "it has no jobTemplate: of a patch or an overlay, import what `kubectl" in broken.refusal
+    template = "kind: Template\nobjects:\n" + CRONJOB.partition("items:\n")[2]
+    assert [job.job_id for job in read("cronjob", template)] == ["old", ""]
     assert "not YAML" in read("cronjob", "a: [")[0].refusal
     assert read("cronjob", "- 1\n")[0].refusal
 

@@ -327,6 +327,9 @@ def test_each_service_is_known_by_the_name_of_its_sdk() -> None:
     ):
         service_id = session.get_service_model(name).metadata["serviceId"]
         assert service_name(service_id.lower().replace(" ", "").replace("-", "")) == name
+    # As public schedules write them: by the modules of AWS's SDK for Java.
+    written = ("databasemigration", "directory", "elasticsearch")
+    assert [service_name(service) for service in written] == ["dms", "ds", "es"]
     assert names_in(f"{SDK}:sfn:startExecution") == ("sfn", "startExecution")
     assert operation_of(f"{SDK}:sfn:startExecution").name == "StartExecution"
 

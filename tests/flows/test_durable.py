@@ -222,7 +222,7 @@ def test_who_may_not_look_says_so_and_looks_again(world: World, functions: FakeL
     functions.before.append(refused("AccessDeniedException", 403))
     world.run_until("2026-11-21T03:15:17Z")
     run = run_of(world)
-    assert (run["status"], run["stop_problem"]) == (
+    assert (run["status"], run["look_problem"]) == (
         "running",
         "AccessDeniedException: said AccessDeniedException",
     )

@@ -62,8 +62,8 @@ def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
 
 def _items(documents: list[Any]) -> Iterator[Any]:
     for document in documents:
-        if isinstance(document, Mapping) and str(document.get("kind", "")).endswith("List"):
-            items = document.get("items") or []
+        if isinstance(document, Mapping) and re.search(r"(?:List|Template)$", str(document.get("kind", ""))):
+            items = document.get("items") or document.get("objects") or []  # OpenShift's Template has objects
             yield from items if isinstance(items, list) else [items]
         elif document is not None:
             yield document
@@ -74,7 +74,10 @@ def _job(where: str, document: Mapping[str, Any], defaults: Defaults) -> SourceJ
         return _read_job(document, defaults)
     except NoEquivalent as refusal:
         return SourceJob(where, refusal=str(refusal))
-    except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+    except KeyError as missing:
+        way = "of a patch or an overlay, import what `kubectl kustomize` or `kubectl get cronjobs -o yaml` prints"
+        return SourceJob(where, refusal=f"not a whole CronJob, it has no {missing.args[0]}: {way}")
+    except (TypeError, AttributeError, IndexError, ValueError) as error:
         return SourceJob(where, refusal=f"not a whole CronJob: {error!r}")
 
 
