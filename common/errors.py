@@ -9,6 +9,8 @@ from typing import Final
 from common.limits import MAX_PROBLEMS
 
 _MAX_SHOWN_CHARS = 120
+# The caller chooses the name of a field that is not known.
+_MAX_FIELD_CHARS = 200
 
 
 class Minute8Error(Exception):
@@ -32,13 +34,13 @@ class InvalidInput(Minute8Error):
         position: int | None = None,
         also: tuple[InvalidInput, ...] = (),
     ) -> None:
-        self.field = field
+        self.field = field if len(field) <= _MAX_FIELD_CHARS else field[:_MAX_FIELD_CHARS] + "…"
         self.message = message
         self.value = shown(value)
         self.accepted = accepted
         self.position = position
         self.also = also
-        super().__init__(field, message)
+        super().__init__(self.field, message)
 
     def __str__(self) -> str:
         at = f" at position {self.position}" if self.position is not None else ""

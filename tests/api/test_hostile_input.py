@@ -84,3 +84,19 @@ def test_a_body_with_thousands_of_problems_names_the_first(office: Office, count
         with pytest.raises(InvalidInput) as caught:
             check()
         assert 1 + len(caught.value.also) == named
+
+
+@pytest.mark.parametrize("character", ["é", "\x01", "\U0001f600"])
+def test_long_names_of_unknown_fields_are_cut_in_refusals(office: Office, character: str) -> None:
+    """Lambda's answer has 6 MiB at most, and that to a bulk request within its bound had 6.5 MB."""
+    sent = job(cron="0 3 * * *")
+    name = character * (3_600 // (len(json.dumps(character, ensure_ascii=False).encode()) - 2))
+    jobs = [{"job_id": f"job-{nth}", **sent, f"{name}{nth}": 1} for nth in range(1_000)]
+    refused = office.alice("POST", "/v1/jobs/_bulk", json.dumps(jobs, ensure_ascii=False).encode())
+    assert (refused.status, refused.json["refused"]) == (200, 1_000)
+    assert len(refused.content) < 3_500_000
+    [error] = refused.json["results"][7]["problem"]["errors"]
+    assert error["field"].startswith(name[:200]) and error["field"].endswith("…")
+    headers = {"kind": "http", "url": "https://example.com/", "headers": {character * 30_000: "x"}}
+    refused = office.alice("PUT", "/v1/jobs/a", {**sent, "target": headers})
+    assert refused.status == 400 and len(refused.content) < 10_000
