@@ -185,6 +185,32 @@ def test_the_kinds_of_a_file_without_jobs_are_named() -> None:
     assert "Deployment, Service" in foreign.without_jobs("a.yaml", "cronjob", text)
 
 
+@pytest.mark.parametrize(
+    ("text", "outer"),
+    [
+        (
+            "kind: ClusterPolicy\nspec:\n  match:\n    kinds: [CronJob]\n    - kind: CronJob\n",
+            "ClusterPolicy",
+        ),
+        ("kind: Kustomization\npatches:\n- target:\n    kind: CronJob\n    name: x\n", "Kustomization"),
+    ],
+)
+def test_a_file_that_only_names_cronjobs_says_what_to_render(text: str, outer: str) -> None:
+    words = foreign.without_jobs("a.yaml", "cronjob", text)
+    assert f"names CronJobs inside {outer}" in words and "kubectl kustomize" in words
+
+
+def test_a_schedule_without_its_arn_needs_a_target_with_an_account() -> None:
+    export = schedule("rate(1 hour)")
+    assert not read("eventbridge", json.dumps(export), Defaults(None, "UTC"))[0].refusal
+    export["Target"] |= {"Arn": "arn:aws:scheduler:::aws-sdk:sqs:sendMessage", "Input": "{}"}
+    (refused,) = read("eventbridge", json.dumps(export), Defaults(None, "UTC"))
+    assert refused.refusal.startswith("Arn: missing, and Target.Arn arn:aws:scheduler:::aws-sdk")
+    assert "get-schedule" in refused.refusal
+    export["Arn"] = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/nightly"
+    assert "Arn: missing" not in read("eventbridge", json.dumps(export), Defaults(None, "UTC"))[0].refusal
+
+
 def test_what_kubernetes_takes_is_bounded_and_rounded() -> None:
     document = """
 apiVersion: batch/v1

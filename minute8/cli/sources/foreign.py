@@ -51,5 +51,11 @@ def described(text: str) -> str:
 def without_jobs(file: str, source: str, text: str) -> str:
     """Why a file that was read as `source` has no jobs: the kinds of objects that it has, if these say it."""
     kinds = sorted(set(re.findall(r"^\s*-?\s*kind:\s*(\w+)", text, re.MULTILINE)))
+    if source == "cronjob" and "CronJob" in kinds:  # inside another object, since none is one
+        outer_kinds = ", ".join(kind for kind in kinds if kind != "CronJob") or "another object"
+        return (
+            f"{file} names CronJobs inside {outer_kinds} and has none of its own: import what renders it, "
+            "such as `kubectl kustomize DIR | minute8 import -`, or `kubectl get cronjobs -o yaml` of the cluster"
+        )
     inside = f"; its objects are of the kinds {', '.join(kinds)}" if kinds else ""
     return f"{file}, read as {source}, has no jobs{inside}; --format names another format"

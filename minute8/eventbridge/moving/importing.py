@@ -149,7 +149,8 @@ def _job(schedule: Mapping[str, Any], defaults: Defaults) -> SourceJob:
         notes.append(f"Target.Arn {target['Arn']} is left out: --target takes its place")
     try:
         definition = definition_of(
-            _imported(schedule, defaults), schedule.get("Arn") or _arn(group, name, target["Arn"])
+            _imported(schedule, defaults),
+            schedule.get("Arn") or _arn(group, name, target["Arn"], replaced=bool(defaults.target)),
         )
     except InvalidInput as error:
         raise NoEquivalent(str(error)) from None
@@ -191,9 +192,18 @@ def _request(schedule: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _arn(group: str, name: str, target_arn: str) -> str:
-    """The ARN of a schedule whose export does not have it: in the account of its target."""
-    return AwsAccount.of_arn(target_arn).schedule_arn(group, name)
+def _arn(group: str, name: str, target_arn: str, replaced: bool) -> str:
+    """The ARN of a schedule whose export does not have it: in the account of its target.
+
+    Raises NoEquivalent: the target names no account, and is not `replaced` by another one.
+    """
+    account = AwsAccount.of_arn(target_arn)
+    if not ((account.region and account.account_id) or replaced):
+        raise NoEquivalent(
+            f"Arn: missing, and Target.Arn {target_arn} names no region and account that would replace it; "
+            "accepted: the schedule's Arn, as `aws scheduler get-schedule` prints it"
+        )
+    return account.schedule_arn(group, name)
 
 
 def _payload(schedule: Mapping[str, Any]) -> Any:
