@@ -2,6 +2,7 @@ import type { Shapes } from "minute8-client";
 import { describe, expect, it, vi } from "vitest";
 import { levelOf } from "../src/draw/heat";
 import { levels } from "../src/draw/plot";
+import { mostOf } from "../src/draw/trend";
 import { stepsOf } from "../src/draw/waterfall";
 import { added } from "../src/lib/coming";
 import { cli, curl, quoted, targetOf } from "../src/lib/commands";
@@ -16,6 +17,7 @@ import { lookOf, stateOfBackfill, stateOfRun } from "../src/lib/states";
 import { minutesOf, movedTogether, nextChange } from "../src/lib/zones";
 import { byDay } from "../src/views/audit";
 import { alike, payloadOf } from "../src/views/run";
+import { secondsWith } from "../src/views/upcoming";
 
 vi.hoisted(() => vi.stubGlobal("location", { hash: "", href: "https://minute8.test/console" }));
 vi.mock("../src/lib/session", () => ({ api: () => undefined, session: { value: null }, may: () => false }));
@@ -424,5 +426,26 @@ describe("scales", () => {
   });
   it("tell little from much", () => {
     expect([null, 0, 0.01, 0.1, 1].map(levelOf)).toEqual(["none", "level0", "level1", "level2", "level3"]);
+  });
+});
+
+describe("what stands beside each other", () => {
+  it("has one scale: the most failures of a bar of all trends", () => {
+    const day = { from: at("2026-01-01T00:00:00Z"), until: at("2026-01-02T00:00:00Z") };
+    const trend = (...failed: number[]) => ({
+      ...day,
+      hours: failed.map((count, hour) => ({ at: `2026-01-01T0${hour}:00:00Z`, failed: count })),
+    });
+    expect(mostOf([trend(2, 7), trend(12), trend()])).toBe(12);
+    expect(mostOf([])).toBe(1);
+  });
+  it("names some jobs of a minute by second, and each second of which none is named", () => {
+    const second = (n: number, executions: number) => ({ at: `2026-01-01T00:00:0${n}Z`, executions });
+    const job = (id: string, n: number) => ({ job_id: id, name: "", due_at: `2026-01-01T00:00:0${n}Z` });
+    const [a, b, c] = [job("a", 0), job("b", 0), job("c", 1)];
+    const seconds = [second(0, 2), second(1, 1), second(2, 9)];
+    const shown = secondsWith(seconds, [a, b, c] as never, [b] as never);
+    expect(shown.map(({ jobs }) => jobs.map((due) => due.job_id))).toEqual([["b"], []]);
+    expect(shown.map(({ executions }) => executions)).toEqual([2, 9]);
   });
 });

@@ -194,7 +194,7 @@ describe("a job", () => {
     expect(page.url()).toContain("state=paused");
     await page.getByRole("table", { name: "Jobs" }).getByRole("link", { name: "beat" }).waitFor();
     await page.getByLabel("State").selectOption("active");
-    await page.getByText("No job fits these filters").waitFor();
+    await page.getByText("No job matches these filters").waitFor();
   });
 
   it("shows its failures together, and a group is tried again", async () => {

@@ -27,7 +27,7 @@ export const stage = JSON.parse(process.env.MINUTE8_CONSOLE_STAGE ?? "{}") as St
 export function viewsOf(job: string): string[] {
   return [
     ...["", "jobs", `jobs/${job}`, `jobs/${job}/schedule`, `jobs/${job}/definition`, `jobs/${job}/history`],
-    ...[`jobs/${job}/edit`, "new-job", "failures", "upcoming", "runs"],
+    ...[`jobs/${job}/edit`, "new-job", "failures", "upcoming", "runs", "permits/a-key"],
     ...["calendars", "secrets", "subscriptions", "keys", "audit", "quota", "api"],
   ];
 }

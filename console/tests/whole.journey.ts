@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
-import { call, close, end, newPage, settled, show, signIn, stage, viewsOf } from "./stage";
+import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage, viewsOf } from "./stage";
 
 const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
 
@@ -137,13 +137,15 @@ describe("a picture", () => {
       .getByRole("row", { name: /^Minute8/ })
       .locator("rect")
       .nth(1);
+    const drawn = async () => [await bar.getAttribute("class"), Number(await bar.getAttribute("width"))];
     await page.keyboard.press("r");
     await page.getByText("from 0 to 1 s").waitFor();
-    expect([await bar.getAttribute("class"), Number(await bar.getAttribute("width"))]).toEqual(["f-good", 40]);
+    // The bar of what the tenant's own runs took has this scale, too.
+    await expect.poll(drawn).toEqual(["f-good", 40]);
     p99 = 3;
     await page.keyboard.press("r");
     await page.getByText("from 0 to 3 s").waitFor();
-    expect([await bar.getAttribute("class"), Number(await bar.getAttribute("width"))]).toEqual(["f-late", 1000]);
+    await expect.poll(drawn).toEqual(["f-late", 1000]);
     await end(page);
   });
 
@@ -189,8 +191,21 @@ describe("a concurrency key", () => {
     await page.getByRole("dialog").getByRole("button", { name: "End the run" }).click();
     await page.getByText("The run has ended; freed: concurrency key whole").waitFor();
     await page.getByText("No run waits").waitFor();
-    await end(page);
+    // A third waits until the first one's permit is free; its story then has that wait, the call and the end.
+    const { execution_id: third } = await call(stage.keys.wanda, "POST", "jobs/keyed-2/run", { payload: {} });
+    await waits?.getByRole("link", { name: "keyed-2" }).waitFor();
     for (const run of runs) await call(stage.keys.wanda, "POST", `runs/${run.execution_id}/end`, { note: "the end" });
+    await show(page, `runs/${third}`);
+    const story = page.getByRole("table", { name: "Steps of this run" });
+    await story.getByRole("row", { name: /^recorded/ }).waitFor();
+    const steps = await story.getByRole("row").allInnerTexts();
+    expect(
+      steps.map((step) => /waited for its turn: a permit of whole|called, answered|recorded/.exec(step)?.[0]),
+    ).toEqual(expect.arrayContaining(["waited for its turn: a permit of whole", "called, answered", "recorded"]));
+    for (const step of steps) expect(step).toMatch(/\d\d:\d\d:\d\d/);
+    expect(steps[0]).toMatch(/\d (s|min|ms)/);
+    await expectNoSideScroll(page, "a run's story");
+    await end(page);
     for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.wanda, "DELETE", `jobs/${id}`);
   });
 });

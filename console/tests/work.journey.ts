@@ -290,7 +290,7 @@ describe("many jobs", () => {
     await dialog(page).getByLabel("How many jobs are deleted").fill("2");
     await sure.click();
     await page.getByText("Delete: 2 of 2 jobs").waitFor();
-    await page.getByText("No job fits these filters").waitFor();
+    await page.getByText("No job matches these filters").waitFor();
     await end(page);
   });
 });

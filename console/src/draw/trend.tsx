@@ -2,22 +2,33 @@
 
 import type { JSX } from "preact";
 import { absolute, HOUR, zoneChoice, zoneOf } from "../lib/time";
-import { binsOf } from "./bins";
+import { type Bin, binsOf } from "./bins";
 
 const BARS = 24;
 const BAR_PX = 5;
 const HEIGHT = 20;
 
-export function Trend(props: {
+interface Hours {
   hours: readonly { at: string; failed: number }[];
   from: number;
   until: number;
-}): JSX.Element {
-  const marks = props.hours.map(({ at, failed }) => ({ at: Date.parse(at), state: "failed", count: failed }));
+}
+
+function barsOf({ hours, from, until }: Hours): Bin[] {
+  const marks = hours.map(({ at, failed }) => ({ at: Date.parse(at), state: "failed", count: failed }));
   // From a whole hour on, so that each bar has as many hours.
-  const from = Math.floor(props.from / HOUR) * HOUR;
-  const bins = binsOf(marks, from, Math.max(props.until, from + BARS), BARS);
-  const most = Math.max(1, ...bins.map((bin) => bin.total));
+  const start = Math.floor(from / HOUR) * HOUR;
+  return binsOf(marks, start, Math.max(until, start + BARS), BARS);
+}
+
+/** The most failures of a bar, of several trends. Pure. */
+export function mostOf(trends: readonly Hours[]): number {
+  return Math.max(1, ...trends.flatMap((trend) => barsOf(trend).map((bin) => bin.total)));
+}
+
+/** `most`: how many failures the highest bar of all trends beside each other has. */
+export function Trend({ most, ...trend }: Hours & { most: number }): JSX.Element {
+  const bins = barsOf(trend);
   const zone = zoneOf(zoneChoice.value, undefined);
   const first = bins.find((bin) => bin.total);
   const recent = bins.slice(-BARS / 4).reduce((sum, bin) => sum + bin.total, 0);

@@ -64,7 +64,7 @@ export function AuditList({ owner, limit = 100 }: { owner: Owner; limit?: number
               {entries.length ? (
                 <Days entries={entries} isOwn={owner.kind === "self"} more={more} />
               ) : (
-                <Empty title="No change fits">Entries are kept for 400 days.</Empty>
+                <Empty title="No change matches">Entries are kept for 400 days.</Empty>
               )}
               {more ? <More show={() => setPages(pages + 2)}>Show older changes</More> : null}
             </>

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Trend } from "../draw/trend";
+import { mostOf, Trend } from "../draw/trend";
 import { throughAll } from "../lib/bulk";
 import { type Group, keyOf, merged } from "../lib/groups";
 import { refresh, useLoad } from "../lib/load";
@@ -101,7 +101,7 @@ function Groups({ label, groups, ...doing }: { label: string; groups: Group[] } 
   return (
     <List
       label={label}
-      columns={columnsOf(doing, open, toggle)}
+      columns={columnsOf(groups, doing, open, toggle)}
       rows={groups}
       keyOf={keyOf}
       below={(group) => (open === keyOf(group) ? <RunsOf group={group} /> : null)}
@@ -109,7 +109,14 @@ function Groups({ label, groups, ...doing }: { label: string; groups: Group[] } 
   );
 }
 
-function columnsOf(doing: Doing, open: string, toggle: (group: Group) => void): Column<Group>[] {
+function columnsOf(
+  groups: readonly Group[],
+  doing: Doing,
+  open: string,
+  toggle: (group: Group) => void,
+): Column<Group>[] {
+  const hoursOf = ({ hours }: Group) => ({ hours, from: doing.from, until: now.value });
+  const most = mostOf(groups.map(hoursOf));
   return [
     { name: "Runs", class: "num", cell: (group) => <strong class="bad">{group.count}</strong> },
     {
@@ -122,7 +129,10 @@ function columnsOf(doing: Doing, open: string, toggle: (group: Group) => void): 
       ),
     },
     { name: "Error", class: "wrap", cell: (group) => <ErrorOf group={group} /> },
-    { name: "When", cell: (group) => <Trend hours={group.hours} from={doing.from} until={now.value} /> },
+    {
+      name: `When, bars to ${most.toLocaleString("en")}`,
+      cell: (group) => <Trend {...hoursOf(group)} most={most} />,
+    },
     { name: "First", cell: (group) => <Time at={group.first_at} /> },
     { name: "Last", cell: (group) => <Time at={group.last_at} /> },
     actions((group) => (

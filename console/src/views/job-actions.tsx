@@ -105,7 +105,7 @@ function Skip({ job, close, changed }: { job: Job; close: () => void; changed: (
   };
   return (
     <Ask title="Skip the next fire times" verb="Skip" act={act} close={close}>
-      <p>They are cancelled beforehand. The job stays active.</p>
+      <p>These fire times are cancelled. The job stays active.</p>
       <Input label="How many" type="number" min={1} max={50} value={count} set={(value) => setCount(Number(value))} />
       <Note note={note} set={setNote} />
     </Ask>

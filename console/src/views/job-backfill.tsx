@@ -55,7 +55,7 @@ export function Backfill({ job, close }: { job: Job; close: () => void }): JSX.E
       <Input label="Until" hint="Not included." value={end} set={(value) => change(() => setEnd(value))} />
       <Input
         label="At a time"
-        hint="How many of its runs go at once."
+        hint="How many of its runs run at once."
         type="number"
         min={1}
         max={100}

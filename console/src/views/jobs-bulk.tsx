@@ -121,8 +121,8 @@ function titleOf(verb: BulkVerb, count: number): string {
 const NONE: Record<BulkVerb, string> = {
   pause: "All are paused already.",
   resume: "All are active already.",
-  run: "There is none.",
-  delete: "There is none.",
+  run: "No job is left.",
+  delete: "No job is left.",
 };
 
 function First({ ids, verb }: { ids: readonly string[]; verb: BulkVerb }): JSX.Element {

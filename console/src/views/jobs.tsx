@@ -83,7 +83,7 @@ export function Jobs(): JSX.Element {
               rows={shown}
               keyOf={(job) => job.job_id}
               empty={
-                <Empty title="No job fits these filters">
+                <Empty title="No job matches these filters">
                   <a href={to(["jobs"])}>Show all jobs</a>
                 </Empty>
               }

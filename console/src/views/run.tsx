@@ -242,12 +242,12 @@ function signsOf(run: RunShape, zone: string | undefined): Fact[] {
   if (run.callback_until)
     facts.push(["Waits for its target until", <Time key="u" at={run.callback_until} zone={zone} full />]);
   for (const arn of run.started ?? []) facts.push(["Started", <Text key={arn}>{arn}</Text>]);
-  if (run.look_at) facts.push(["Next look at its end", <Time key="l" at={run.look_at} zone={zone} full />]);
-  if (run.look_problem) facts.push(["Its end is not seen", <Text key="q">{run.look_problem}</Text>]);
+  if (run.look_at) facts.push(["Next check whether it has ended", <Time key="l" at={run.look_at} zone={zone} full />]);
+  if (run.look_problem) facts.push(["Its end cannot be read", <Text key="q">{run.look_problem}</Text>]);
   if (progress) {
     const percent = progress.percent == null ? "" : `${progress.percent} % `;
     facts.push(["Progress", <Text key="p">{`${percent}${progress.text ?? ""}`}</Text>]);
-    facts.push(["Told", <Time key="a" at={progress.at} zone={zone} full />]);
+    facts.push(["Reported", <Time key="a" at={progress.at} zone={zone} full />]);
   }
   if (stop) facts.push(["Ended by hand", <Text key="s">{stop.problem ?? (stop.note || "without a reason")}</Text>]);
   if (until) facts.push(["Its work may go on until", <Time key="w" at={until} zone={zone} full />]);

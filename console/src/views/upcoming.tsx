@@ -203,11 +203,16 @@ function SecondsOf({ at }: { at: string }): JSX.Element {
           {executions > jobs.length ? (
             <p class="hint">The first {jobs.length.toLocaleString("en")} are named.</p>
           ) : null}
-          <List
-            label={`Executions of ${at} by second`}
-            columns={SECONDS}
-            rows={seconds.map((second) => ({ ...second, jobs: jobs.filter((job) => job.due_at === second.at) }))}
-            keyOf={(second) => second.at}
+          <Some
+            items={jobs}
+            draw={(shown) => (
+              <List
+                label={`Executions of ${at} by second`}
+                columns={SECONDS}
+                rows={secondsWith(seconds, jobs, shown)}
+                keyOf={(second) => second.at}
+              />
+            )}
           />
         </>
       )}
@@ -215,7 +220,21 @@ function SecondsOf({ at }: { at: string }): JSX.Element {
   );
 }
 
-const SECONDS: Column<Shapes["SecondCount"] & { jobs: Due[] }>[] = [
+type Second = Shapes["SecondCount"];
+
+/** The seconds of some of the jobs, with these; a second of which no job is named is always among them. Pure. */
+export function secondsWith(
+  seconds: readonly Second[],
+  named: readonly Due[],
+  shown: readonly Due[],
+): (Second & { jobs: Due[] })[] {
+  const known = new Set(named.map((job) => job.due_at));
+  return seconds
+    .map((second) => ({ ...second, jobs: shown.filter((job) => job.due_at === second.at) }))
+    .filter((second) => second.jobs.length || !known.has(second.at));
+}
+
+const SECONDS: Column<Second & { jobs: Due[] }>[] = [
   { name: "Second", cell: (second) => <Time at={second.at} /> },
   { name: "Due", class: "num", cell: (second) => second.executions.toLocaleString("en") },
   {
