@@ -9,6 +9,7 @@ from msgspec import structs
 
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
+from common.platform.run_again import Plan
 from common.runs.unrecorded import UnrecordedExecution
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
@@ -106,3 +107,19 @@ def unrecorded_view(unrecorded: UnrecordedExecution) -> dict[str, Any]:
         "found_at": rfc3339(unrecorded.found_at),
         "sent_at": rfc3339(unrecorded.sent_at) if unrecorded.sent_at is not None else None,
     }
+
+
+def ran_view(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
+    """Executions without a record that were sent again, or with `dry_run` would be."""
+    jobs = [
+        {
+            "tenant_id": of_job.tenant,
+            "job_id": of_job.job_id,
+            "executions": of_job.executions,
+            "first_due_at": rfc3339(of_job.first_due_at),
+            "last_due_at": rfc3339(of_job.last_due_at),
+            "sent_before": of_job.sent_before,
+        }
+        for of_job in plan.jobs
+    ]
+    return {"dry_run": dry_run, "sent": plan.ids, "jobs": jobs, "recorded": plan.recorded}

@@ -20,6 +20,7 @@ from common.platform.views import (
     entry_view,
     hold_view,
     key_view,
+    ran_view,
     tenant_summary,
     tenant_view,
     unrecorded_view,
@@ -207,9 +208,9 @@ class TablesPlatform:
                 return
             executions, next_id = self.run_again.unrecorded.page(next_id, first, _ENTRIES_IN_PAGE)
 
-    def run_unrecorded(self, execution_ids: Sequence[str]) -> RanUnrecorded:
-        sent, recorded = self.run_again.run(execution_ids)
-        return {"sent": sent, "recorded": recorded}
+    def run_unrecorded(self, execution_ids: Sequence[str], *, send: bool = False) -> RanUnrecorded:
+        plan = self.run_again.run(execution_ids, dry_run=not send)
+        return cast(RanUnrecorded, ran_view(plan, dry_run=not send))
 
     def _holds(self, holds: Iterable[StoredHold]) -> list[Hold]:
         return [cast(Hold, hold_view(hold)) for hold in holds]

@@ -1923,14 +1923,17 @@ class PlatformOperations:
         )
 
     @Operation
-    def run_unrecorded(self, execution_ids: Sequence[str]) -> Request[RanUnrecorded]:
+    def run_unrecorded(self, execution_ids: Sequence[str], send: bool = False) -> Request[RanUnrecorded]:
         """Send executions again that have no record.
 
-        Up to 100 executions are enqueued again as the same executions, so each runs once. One that has a
-        record meanwhile is not sent. `not-found`: an id is not in the list.
+        Only with `send` up to 100 executions are enqueued again. They are the same executions: each has one
+        record. If only its record was lost, it is called again. One that has a record meanwhile is not sent.
+        `not-found`: an id is not in the list.
         """
         return Request(
-            "POST", path_of("platform", "unrecorded", "run"), body=fields_of(execution_ids=execution_ids)
+            "POST",
+            path_of("platform", "unrecorded", "run"),
+            body=fields_of(execution_ids=execution_ids, send=send),
         )
 
     @Operation

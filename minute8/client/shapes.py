@@ -1413,10 +1413,23 @@ class UnrecordedPage(TypedDict):
     next_cursor: str | None
 
 
-class RanUnrecorded(TypedDict):
-    """What became of the executions."""
+class WithoutRecordOfJob(TypedDict):
+    """The executions of a job that are sent again."""
 
+    tenant_id: str
+    job_id: str
+    executions: int
+    first_due_at: str
+    last_due_at: str
+    sent_before: int
+
+
+class RanUnrecorded(TypedDict):
+    """What became of the executions, or with `dry_run` what would."""
+
+    dry_run: bool
     sent: list[str]
+    jobs: list[WithoutRecordOfJob]
     recorded: list[str]
 
 

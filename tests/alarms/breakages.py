@@ -25,7 +25,7 @@ from tests.planning.test_shares import Fleet
 from tests.worlds import job
 
 DAY_S: Final = 86_400
-UNRECORDED: Final = "minute8 unrecorded run --all"
+UNRECORDED: Final = "minute8 unrecorded run --all --yes"
 CHECK: Final = "minute8 check --fix"
 DOCTOR: Final = "minute8 doctor --fix"
 
@@ -197,7 +197,7 @@ def repair_contradictions(stage: Watched) -> None:
 
 
 def run_unrecorded(stage: Watched) -> None:
-    """`minute8 unrecorded run --all`."""
+    """`minute8 unrecorded run --all --yes`."""
     unrecorded = stage.world.unrecorded
     listed = [entry.execution for entry in unrecorded.all()]
     unrecorded.send(listed, stage.world.queue, stage.world.clock.now())

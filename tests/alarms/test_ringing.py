@@ -67,7 +67,7 @@ def garbage(stage: Watched) -> None:
 
 
 def run_what_has_no_record(stage: Watched) -> None:
-    """`minute8 unrecorded run --all`."""
+    """`minute8 unrecorded run --all --yes`."""
     unrecorded = stage.world.unrecorded
     listed = [entry.execution for entry in unrecorded.all()]
     unrecorded.send(listed, stage.world.queue, stage.world.clock.now())

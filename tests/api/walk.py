@@ -23,7 +23,7 @@ BODIES: dict[str, Any] = {
     "Pause": {"note": "maintenance"},
     "NewCalendar": {"dates": ["2026-12-24"]},
     "NewSecret": {"value": "a-token-of-another-service"},
-    "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z"]},
+    "RunUnrecorded": {"execution_ids": ["alice:lost:20261121T031000Z"], "send": True},
     "NewSubscription": {
         "target": {"kind": "sns", "arn": "arn:aws:sns:us-east-1:123456789012:alerts"},
         "tag": "nightly",

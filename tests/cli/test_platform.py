@@ -289,15 +289,22 @@ def test_executions_without_a_record_are_listed_and_run_once(
     assert desk("unrecorded", "list", "--since", "24m", *stage).out.count("alice:late:") == 2
     assert desk("unrecorded", "run", "alice:late:20261121T032300Z", *stage).code == 3
     assert desk("unrecorded", "run", *stage).code == 2
-    output = desk("unrecorded", "run", executions[0].execution_id, executions[1].execution_id, *stage).out
-    assert f"has a record meanwhile: {executions[0].execution_id}" in output
+    chosen = ("unrecorded", "run", executions[0].execution_id, executions[1].execution_id)
+    queued = len(world.sqs._waiting)
+    plan = desk(*chosen, *stage).out
+    assert f"has a record meanwhile: {executions[0].execution_id}" in plan
+    assert "alice/late" in plan and "1 execution would be sent again: nothing is sent without --yes" in plan
+    assert len(world.sqs._waiting) == queued
+    assert {execution["sent_at"] for execution in desk("unrecorded", "list", "--json", *stage).json} == {None}
+    output = desk(*chosen, "--yes", *stage).out
     world.unrecorded.remove([executions[0]])  # as a tick does
     assert "has a record meanwhile" in desk("unrecorded", "run", executions[0].execution_id, *stage).out
-    assert f"sent again: {executions[1].execution_id}" in output and "1 executions are in" in output
-    assert "sent again" not in desk("unrecorded", "list", *stage).out
-    assert desk("unrecorded", "run", "--all", "--yes", *stage).out.endswith(
-        "3 executions are in the queue again\n"
-    )
+    assert output.endswith("1 execution sent again\n")
+    of_late = {"tenant_id": "alice", "job_id": "late", "executions": 3, "sent_before": 1}
+    due = {"first_due_at": "2026-11-21T03:20:00Z", "last_due_at": "2026-11-21T03:22:00Z"}
+    planned = desk("unrecorded", "run", "--all", "--json", *stage).json
+    assert (planned["dry_run"], planned["jobs"]) == (True, [of_late | due])
+    assert desk("unrecorded", "run", "--all", "--yes", *stage).out.endswith("3 executions sent again\n")
     world.deliver()
     assert desk("unrecorded", "list", *stage).out == "every planned execution has a record\n"
     assert world.target.fire_times("late").count("2026-11-21T03:20:00Z") == 1

@@ -58,7 +58,7 @@ def test_executions_without_a_record(desk: Desk, monkeypatch: pytest.MonkeyPatch
     world.unrecorded.add([Execution("alice", "lost", due_at, due_at, 1)], due_at + 1_500)
     world.clock.move_to(due_at + 1_500)
     printed = follow(desk, "no-record", "First look", "Fix")
-    assert "alice:lost:" in printed and "1 executions are in the queue again" in printed
+    assert "alice:lost:" in printed and "1 execution sent again" in printed
     world.deliver()
     assert world.target.fire_times("lost") == ["2026-11-21T03:20:00Z"]
     assert follow(desk, "no-record", "Verify") == "every planned execution has a record\n"

@@ -78,15 +78,31 @@ const COLUMNS: Column<Lost>[] = [
 ];
 
 function Sure(props: { lost: readonly Lost[]; close: () => void; changed: () => void }): JSX.Element {
+  const execution_ids = props.lost.map((execution) => execution.execution_id);
+  const plan = useLoad(`unrecorded-plan:${execution_ids.join()}`, () =>
+    api().post("/v1/platform/unrecorded/run", { body: { execution_ids, send: false } }),
+  );
   const act = async () => {
-    const body = { execution_ids: props.lost.map((execution) => execution.execution_id) };
+    const body = { execution_ids, send: true };
     const done = await api().post("/v1/platform/unrecorded/run", { body });
     say(`${done.sent.length} are sent again, ${done.recorded.length} have a record meanwhile`);
     props.changed();
   };
   return (
     <Ask title="Send again" verb={`Send ${props.lost.length} again`} act={act} close={props.close}>
-      <p>Each runs late, and once: what has a record meanwhile is left out.</p>
+      <p>Each runs late. What was called and lost only its record is called again.</p>
+      <Found found={plan} lines={2}>
+        {({ jobs }) => (
+          <ul>
+            {jobs.map((job) => (
+              <li key={`${job.tenant_id}/${job.job_id}`}>
+                {job.tenant_id}/{job.job_id}: {counted(job.executions, "execution")}
+                {job.sent_before ? `, ${job.sent_before} sent before` : ""}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Found>
     </Ask>
   );
 }

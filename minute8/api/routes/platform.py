@@ -19,7 +19,7 @@ from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
 from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects_of, overused
 from common.platform.tenants import edited
-from common.platform.views import hold_view, tenant_view, unrecorded_view
+from common.platform.views import hold_view, ran_view, tenant_view, unrecorded_view
 from common.storage import keys
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import AuditedCommit
@@ -271,11 +271,12 @@ def list_unrecorded(services: Services, request: Request) -> Response:
 def run_unrecorded(services: Services, request: Request, body: RunUnrecorded) -> Response:
     """Send executions again that have no record.
 
-    Up to 100 executions are enqueued again as the same executions, so each runs once. One that has a record
-    meanwhile is not sent. `not-found`: an id is not in the list.
+    Only with `send` up to 100 executions are enqueued again. They are the same executions: each has one
+    record. If only its record was lost, it is called again. One that has a record meanwhile is not sent.
+    `not-found`: an id is not in the list.
     """
-    sent, recorded = services.run_again.run(body.execution_ids, by=request.credential.by)
-    return Response({"sent": sent, "recorded": recorded})
+    plan = services.run_again.run(body.execution_ids, by=request.credential.by, dry_run=not body.send)
+    return Response(ran_view(plan, dry_run=not body.send))
 
 
 @ROUTES.add("GET", "/v1/dead-letters", "operator", response="DeadLetterCounts")

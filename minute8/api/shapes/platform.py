@@ -330,6 +330,7 @@ class RunUnrecorded(RequestBody):
             examples=[["acme:nightly-report:20261121T013000Z"]],
         ),
     ]
+    send: Annotated[bool, Meta(description="Send them; else only say what would be sent.")] = False
 
 
 class WithoutRecord(ResponseBody):
@@ -351,10 +352,25 @@ class UnrecordedPage(ResponseBody):
     next_cursor: NextCursor
 
 
-class RanUnrecorded(ResponseBody):
-    """What became of the executions."""
+class WithoutRecordOfJob(ResponseBody):
+    """The executions of a job that are sent again."""
 
-    sent: Annotated[list[str], Meta(description="They are in the queue again.")]
+    tenant_id: TenantId
+    job_id: Annotated[str, Meta(description="The job's id.")]
+    executions: Annotated[int, Meta(description="How many.")]
+    first_due_at: Instant
+    last_due_at: Instant
+    sent_before: Annotated[
+        int, Meta(description="So many of them were sent before: nobody knows whether they ran.")
+    ]
+
+
+class RanUnrecorded(ResponseBody):
+    """What became of the executions, or with `dry_run` what would."""
+
+    dry_run: Annotated[bool, Meta(description="True if nothing was sent.")]
+    sent: Annotated[list[str], Meta(description="They are in the queue again; with `dry_run` they would be.")]
+    jobs: Annotated[list[WithoutRecordOfJob], Meta(description="The same, counted by job.")]
     recorded: Annotated[list[str], Meta(description="They have a record meanwhile, and were not sent.")]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,8 +10,8 @@ import typer
 
 from common.timing.instants import relative, rfc3339, when
 from minute8.cli import output
-from minute8.cli.options import AsJson, Yes, with_options
-from minute8.cli.output import confirm, console, print_json, say, seconds
+from minute8.cli.options import AsJson, with_options
+from minute8.cli.output import confirm, console, plural, print_json, say, seconds
 from minute8.cli.platform import Platform, Stage, operator_api, platform
 from minute8.cli.session import session
 from minute8.cli.time_range import since_at
@@ -159,10 +159,12 @@ def run(
     ctx: typer.Context,
     filters: UnrecordedFilters,
     stage: Stage = None,
-    yes: Yes = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Send them; else only the plan is shown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Send executions again that have no record. They are the same executions: each runs once."""
+    """Show by job which executions have no record; with --yes send them again. If only a record was lost, its target
+    is called again.
+    """
     now = session(ctx).clock.now()
     if bool(filters.execution_ids) == filters.everything:
         raise typer.BadParameter("give the ids of executions, or --all")
@@ -171,25 +173,53 @@ def run(
         if filters.everything:
             listed = api.list_unrecorded(from_at=_from(filters.since, now))
             ids = [execution["execution_id"] for execution in listed]
-            if ids and not yes and not as_json:
-                confirm(f"Run {len(ids)} executions that have no record?", abort=True)
-        results = list(run_unrecorded(api, ids))
-    sent = [execution_id for result in results for execution_id in result["sent"]]
-    recorded = [execution_id for result in results for execution_id in result["recorded"]]
+        done = run_unrecorded(api, ids, send=yes)
     if as_json:
-        print_json({"sent": sent, "recorded": recorded})
+        print_json(done)
         return
-    for execution_id in recorded:
+    for execution_id in done["recorded"]:
         console().print(f"has a record meanwhile: {execution_id}", soft_wrap=True)
-    for execution_id in sent:
-        console().print(f"sent again: {execution_id}", soft_wrap=True)
-    console().print(f"{len(sent)} executions are in the queue again")
+    if done["jobs"]:
+        rows = [
+            (
+                f"{of_job['tenant_id']}/{of_job['job_id']}",
+                of_job["executions"],
+                of_job["sent_before"],
+                of_job["first_due_at"],
+                of_job["last_due_at"],
+            )
+            for of_job in done["jobs"]
+        ]
+        console().print(output.table(("JOB", "EXECUTIONS", "SENT BEFORE", "FIRST DUE", "LAST DUE"), rows))
+    executions = plural(len(done["sent"]), "execution")
+    if yes or not done["sent"]:
+        console().print(f"{executions} sent again")
+        return
+    console().print(f"{executions} would be sent again: nothing is sent without --yes")
+    console().print(
+        "what was called before its record was lost is called again: ask its target first",
+        soft_wrap=True,
+    )
 
 
-def run_unrecorded(api: Platform, execution_ids: Sequence[str]) -> Iterator[RanUnrecorded]:
-    """Run them in as many requests as needed."""
+def run_unrecorded(api: Platform, execution_ids: Sequence[str], *, send: bool) -> RanUnrecorded:
+    """The plan for them, or what was sent, in as many requests as needed. A job is counted once."""
+    total: RanUnrecorded = {"dry_run": not send, "sent": [], "jobs": [], "recorded": []}
     for start in range(0, len(execution_ids), _MAX_IN_REQUEST):
-        yield api.run_unrecorded(execution_ids[start : start + _MAX_IN_REQUEST])
+        done = api.run_unrecorded(execution_ids[start : start + _MAX_IN_REQUEST], send=send)
+        total["sent"] += done["sent"]
+        total["recorded"] += done["recorded"]
+        for of_job in done["jobs"]:
+            last = total["jobs"][-1] if total["jobs"] else None
+            # The list is in the order of the ids, so a job's are together.
+            if last and (last["tenant_id"], last["job_id"]) == (of_job["tenant_id"], of_job["job_id"]):
+                last["executions"] += of_job["executions"]
+                last["sent_before"] += of_job["sent_before"]
+                last["first_due_at"] = min(last["first_due_at"], of_job["first_due_at"])
+                last["last_due_at"] = max(last["last_due_at"], of_job["last_due_at"])
+            else:
+                total["jobs"].append(of_job)
+    return total
 
 
 def _from(since: str | None, now: float) -> str | None:

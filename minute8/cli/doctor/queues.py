@@ -8,7 +8,7 @@ from typing import Final
 
 from common.platform.dead_letters import audit_letters
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
-from common.platform.run_again import MAX_RUN, RunAgain
+from common.platform.run_again import MAX_RUN, RunAgain, by_job
 from common.tenants.audit import Audit, AuditedCommit
 from common.timing.instants import rfc3339
 from minute8.cli.doctor.deployment import Deployment
@@ -131,6 +131,7 @@ def mapping(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
 
 
 _MAX_UNRECORDED: Final = 1_000
+_JOBS_SHOWN: Final = 5
 
 
 def without_record(deployment: Deployment) -> Iterator[Finding]:
@@ -141,11 +142,15 @@ def without_record(deployment: Deployment) -> Iterator[Finding]:
         return
     ids = [unrecorded.execution.execution_id for unrecorded in executions]
     first = min(executions, key=lambda unrecorded: unrecorded.execution.due_at).execution
-    command = f"minute8 unrecorded run --all --stage {deployment.stage}"
+    command = f"minute8 unrecorded run --all --yes --stage {deployment.stage}"
+    jobs = sorted(by_job(executions), key=lambda of_job: -of_job.executions)
+    counts = ", ".join(f"{job.tenant}/{job.job_id} {job.executions}" for job in jobs[:_JOBS_SHOWN])
+    rest = f" and of {len(jobs) - _JOBS_SHOWN} more jobs" if len(jobs) > _JOBS_SHOWN else ""
     yield failed(
         f"{'over ' if more else ''}{len(executions)} executions that were due have no record,"
         f" the earliest of {rfc3339(first.due_at)}: {first.execution_id}",
-        f"look at dead letters and queues first; `{command}` sends them again, and each runs once",
+        f"look at dead letters and queues first; `{command}` sends them again, without --yes it shows the plan: "
+        f"{counts}{rest}. What was called and lost only its record is called again",
         Repair(command, lambda: _run_again(deployment, ids), order=2, sends=True),
     )
 
@@ -154,7 +159,9 @@ def _run_again(deployment: Deployment, ids: list[str]) -> str:
     again = RunAgain(
         deployment.unrecorded(), deployment.executions(), deployment.tenants_table(), deployment.clock
     )
-    sent = sum(len(again.run(ids[at : at + MAX_RUN])[0]) for at in range(0, len(ids), MAX_RUN))
+    sent = sum(
+        len(again.run(ids[at : at + MAX_RUN], dry_run=False).ids) for at in range(0, len(ids), MAX_RUN)
+    )
     # They have their records in seconds if the executor runs.
     for _ in range(10):
         if not deployment.unrecorded().page(limit=_MAX_UNRECORDED)[0]:
