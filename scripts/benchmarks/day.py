@@ -25,7 +25,7 @@ _MILLION = 1_000_000
 _BATCH = 10
 # Lambda keeps five long polls open for a queue with little in it.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
-_POLLS = 5
+POLLS = 5
 # No two messages are received together.
 _ALONE = math.inf
 # Of a large crowd so many batches are held, for this long at most (packs.EARLY_FROM).
@@ -36,7 +36,7 @@ _USED = 0.7
 _HOUR_S = 3600
 _JOB, _RULES, _RUN = "read of the job", "read of the tenants' rules", "write of the run: its history"
 _WINDOW_S = 600
-_SAMPLE = 20_000
+SAMPLE = 20_000
 _PACK_FROM = (50, 10, 5, 2, PACK_FROM)
 
 
@@ -59,9 +59,9 @@ class Load:
 
 def run(scale: float) -> Result:
     """Plan a day of so many jobs that a million runs are due at scale 1."""
-    windows = _day(max(_SAMPLE // 10, round(_jobs_for(_MILLION) * scale)))
+    windows = windows_of_day(max(SAMPLE // 10, round(jobs_for(_MILLION) * scale)))
     mixes = {
-        pack_from: [_mix(windows, pack_from, polls) for polls in (1, _POLLS, _ALONE)]
+        pack_from: [load_of(windows, pack_from, polls) for polls in (1, POLLS, _ALONE)]
         for pack_from in _PACK_FROM
     }
     single, crowded = Load(), Load()
@@ -69,10 +69,10 @@ def run(scale: float) -> Result:
     crowded.add([MAX_IN_A_PACK] * _BATCH, 1)
     full, parted, _ = mixes[PACK_FROM]
     columns = {
-        "ten single messages a batch": _bill(single),
-        "ten packs a batch": _bill(crowded),
-        "the mix, batches as full as can be": _bill(full),
-        f"the mix, {_POLLS} polls share each second": _bill(parted),
+        "ten single messages a batch": bill_of(single),
+        "ten packs a batch": bill_of(crowded),
+        "the mix, batches as full as can be": bill_of(full),
+        f"the mix, {POLLS} polls share each second": bill_of(parted),
     }
     rows = [
         [name, *(f"{bill[name]:.4f}" for bill in columns.values())] for name in columns["ten packs a batch"]
@@ -100,14 +100,14 @@ def run(scale: float) -> Result:
             Goal(
                 "cost of a million runs of the mix, batches as full as can be, $", 1.10, on_demand[2], False
             ),
-            Goal(f"the same, if {_POLLS} polls share each second, $", 1.10, on_demand[3], False),
+            Goal(f"the same, if {POLLS} polls share each second, $", 1.10, on_demand[3], False),
         ],
         figures={
             name: {"on_demand": dollars[0], "provisioned": dollars[1]} for name, dollars in sums.items()
         },
         notes=[
             f"The mix has {full.executions:,} executions in a day. Messages of a second are received by one poll after"
-            f" the other at the least cost, and by {_POLLS} polls at once in the other column."
+            f" the other at the least cost, and by {POLLS} polls at once in the other column."
         ],
     )
 
@@ -118,23 +118,23 @@ def _by_pack_from(mixes: Mapping[int, Sequence[Load]]) -> list[list[str]]:
             str(pack_from),
             f"{full.messages:,}",
             f"{full.batches.total():,} to {parted.batches.total():,}",
-            f"{sum(_bill(full).values()):.2f} to {sum(_bill(parted).values()):.2f}",
-            f"{sum(_bill(alone).values()):.2f}",
+            f"{sum(bill_of(full).values()):.2f} to {sum(bill_of(parted).values()):.2f}",
+            f"{sum(bill_of(alone).values()):.2f}",
         ]
         for pack_from, (full, parted, alone) in mixes.items()
     ]
 
 
-def _jobs_for(executions: int) -> int:
+def jobs_for(executions: int) -> int:
     """How many jobs of the mix have so many executions in a day."""
-    entries = map(workload.entry, range(_SAMPLE))
+    entries = map(workload.entry, range(SAMPLE))
     executions_a_day = sum(
         len(plan(entry, workload.DAY, workload.DAY + DAY_S, workload.DAY).executions) for entry in entries
     )
-    return round(executions * _SAMPLE / executions_a_day)
+    return round(executions * SAMPLE / executions_a_day)
 
 
-def _day(jobs: int) -> list[list[Execution]]:
+def windows_of_day(jobs: int) -> list[list[Execution]]:
     """The executions of a day, by window."""
     windows: defaultdict[int, list[Execution]] = defaultdict(list)
     for number in track(range(jobs), "jobs planned"):
@@ -145,7 +145,7 @@ def _day(jobs: int) -> list[list[Execution]]:
     return list(windows.values())
 
 
-def _mix(windows: Sequence[list[Execution]], pack_from: int, polls: float) -> Load:
+def load_of(windows: Sequence[list[Execution]], pack_from: int, polls: float) -> Load:
     """The load of these windows, if so many polls share the messages of each second."""
     load = Load()
     for executions in windows:
@@ -159,7 +159,7 @@ def _mix(windows: Sequence[list[Execution]], pack_from: int, polls: float) -> Lo
     return load
 
 
-def _bill(load: Load) -> dict[str, float]:
+def bill_of(load: Load) -> dict[str, float]:
     """Dollars per million executions, by purpose."""
     counted, (strict,) = kept(["requests"])[0].figures, kept(["strict_lateness"])
     lines, held = counted["Event"]["lines"], counted["held"]

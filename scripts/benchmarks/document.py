@@ -19,6 +19,7 @@ _PERFORMANCE = (
         "strict_lateness",
         "requests",
         "day",
+        "bill",
         "reading",
         "projecting",
         "cold_start",

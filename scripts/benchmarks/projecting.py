@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from common.projection.windows import ProjectedRuns
 from common.runs.run import Run
 from common.storage.table import Tables
 from common.timing.instants import DAY_S
-from common.timing.windows import WINDOW_S
+from common.timing.windows import WINDOW_S, window_start
 from scheduler.projector import Projector
 from scripts.benchmarks.reading_data import ReadTables, record_of
 from scripts.benchmarks.stub_aws import QUEUE_URL, StubAws
@@ -49,6 +50,14 @@ class Mix:
     def in_window(self) -> int:
         """Runs of all tenants."""
         return self.tenants * self.jobs * self.runs
+
+    def executions(self, start: int) -> Iterator[Execution]:
+        """Those of the window from `start` on."""
+        for number in range(self.tenants):
+            for job in range(self.jobs):
+                for nth in range(self.runs):
+                    at = start + job % 600 + nth * 60
+                    yield Execution(_tenant(number), f"customer-report-{job:04}", at, at, 1)
 
 
 MIXES = (
@@ -98,23 +107,39 @@ def added(mix: Mix) -> dict[str, float]:
     after = units_of_ticks(mix, projects=True)
     a_million = _MILLION / (mix.in_window * WINDOWS)
     units = {kind: (after[kind] - before[kind]) * a_million for kind in ("write units", "read units")}
-    day = _day(mix)
+    day = units_of_day(mix)
     a_million = _MILLION / (mix.jobs * mix.runs * DAY_S / WINDOW_S)
     return units | {f"days: {kind}": day[kind] * a_million for kind in ("write units", "read units")}
 
 
 def units_of_ticks(mix: Mix, *, projects: bool) -> Counter[str]:
     """Units of the log and of what ticks do after planning, for some windows."""
+    return units_of_windows(
+        mix.tenants, [mix.executions(start) for start in windows_from(_START, WINDOWS)], projects=projects
+    )
+
+
+def windows_from(start: int, counted: int) -> list[int]:
+    """The starts of the windows that `units_of_windows` takes to count so many, from `start` on."""
+    return [start + (2 + window) * WINDOW_S for window in range(_FIRST + counted)]
+
+
+def units_of_windows(
+    tenants: int, windows: Sequence[Iterable[Execution]], *, projects: bool = True
+) -> Counter[str]:
+    """Units of the log and of what ticks do after planning consecutive windows; the first ones are not counted."""
     tables = ReadTables()
-    for number in range(mix.tenants):
-        Tenants(tables.named.tenants).create(_tenant(number), "", _START, {"allowed_targets": ["*"]})
-    parts = _Parts(tables, tables.counted, mix)
-    parts.tick(_START + 480, projects)  # the projection begins
-    for window in range(_FIRST + WINDOWS):
-        if window == _FIRST:
+    planned = [list(executions) for executions in windows]
+    begin = window_start(min(execution.fire_at for executions in planned for execution in executions))
+    for number in range(tenants):
+        Tenants(tables.named.tenants).create(_tenant(number), "", begin, {"allowed_targets": ["*"]})
+    parts = _Parts(tables, tables.counted)
+    parts.tick(begin - 2 * WINDOW_S + 480, projects)  # the projection begins
+    for nth, executions in enumerate(planned):
+        if nth == _FIRST:
             tables.counts.clear()
-        start = _START + (2 + window) * WINDOW_S
-        parts.plan(start)
+        start = begin + nth * WINDOW_S
+        parts.plan(start, executions)
         parts.tick(start + WINDOW_S + 480, projects)
     return tables.counts
 
@@ -122,27 +147,23 @@ def units_of_ticks(mix: Mix, *, projects: bool) -> Counter[str]:
 class _Parts:
     """The log and the projection over counted tables."""
 
-    def __init__(self, tables: ReadTables, counted: Tables, mix: Mix) -> None:
-        self._tables, self._counted, self._mix = tables, counted, mix
+    def __init__(self, tables: ReadTables, counted: Tables) -> None:
+        self._tables, self._counted = tables, counted
         self._clock, self._rng = ManualClock(_START), random.Random(8)
         queue = ExecutionsQueue(StubAws().client("sqs"), QUEUE_URL, self._clock)
         self._projector = Projector.of(counted, queue, self._clock)
         self._going: list[dict[str, Any]] = []
 
-    def plan(self, start: int) -> None:
+    def plan(self, start: int, executions: Iterable[Execution]) -> None:
         """Plan a window and run it; a few runs go on."""
         log = LogWriter(self._counted.due, start)
-        for number in range(self._mix.tenants):
-            for job in range(self._mix.jobs):
-                for nth in range(self._mix.runs):
-                    at = start + job % 600 + nth * 60
-                    execution = Execution(_tenant(number), f"customer-report-{job:04}", at, at, 1)
-                    log.add(execution)
-                    record = record_of(execution, self._rng, False)
-                    if self._rng.random() < _OPEN:
-                        self._going.append(record)
-                        record = record | {"status": "running"}
-                    self._tables.put("runs", record)
+        for execution in executions:
+            log.add(execution)
+            record = record_of(execution, self._rng, False)
+            if self._rng.random() < _OPEN:
+                self._going.append(record)
+                record = record | {"status": "running"}
+            self._tables.put("runs", record)
         log.write()
 
     def tick(self, at: int, projects: bool) -> None:
@@ -157,7 +178,7 @@ class _Parts:
                 self._tables.put("runs", record)
 
 
-def _day(mix: Mix) -> Counter[str]:
+def units_of_day(mix: Mix) -> Counter[str]:
     """Units of rolling a tenant's day up."""
     tables = ReadTables()
     windows = ProjectedRuns(tables.named.runs)

@@ -14,7 +14,7 @@ from scripts.measure.result import Result
 
 ROOT = Path(__file__).resolve().parents[2]
 # What needs no embedded AWS.
-QUICK = ["cold_start", "day", "requests", "planning", "projecting", "api_cpu"]
+QUICK = ["bill", "cold_start", "day", "requests", "planning", "projecting", "api_cpu"]
 
 
 @pytest.mark.parametrize("name", QUICK)
