@@ -32,7 +32,7 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import AGAIN_PLANNED, CHANGED, PLANNED, Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
-from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
+from common.projection.entry import ATTRIBUTES, RunEntry, RunKey
 from common.projection.late import LateRuns, late_changes
 from common.projection.looks import NO_RECORD_AFTER_S, Again, next_look
 from common.projection.state import ProjectionState, ProjectionStates
@@ -312,11 +312,12 @@ class Projector:
     ) -> None:
         """What one record means for the projection, and whether to look again."""
         key = execution.run_name, execution.job_id
-        window = window_of(execution.run_name)
+        window = window_start(execution.fire_at)
         if record is None:
-            if execution.execution_id in work.enqueued:
+            execution_id = execution.execution_id
+            if execution_id in work.enqueued:
                 findings.missing.append(execution)
-            if execution.execution_id not in work.planned:
+            if execution_id not in work.planned:
                 findings.changes[execution.tenant][window][key] = None
             if now - execution.visible_at < NO_RECORD_AFTER_S:
                 findings.again.append(work.again(next_look(execution, 0, now), execution))

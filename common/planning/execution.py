@@ -7,14 +7,15 @@ fire time travels in the message and is never recomputed.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as _quoted
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, json
 
 from common.errors import Minute8Error, NotFound
-from common.ids import TENANT_ID_CHARS, is_id
+from common.ids import TENANT_ID_CHARS, id_pattern, is_id
 from common.limits import JOB_ID_CHARS, NONCE_CHARS
 from common.timing.instants import LAST_AT, compact_time, parse_compact
 
@@ -149,24 +150,61 @@ class Execution:
         if len(body) > _MAX_BODY:
             raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
         try:
-            fields = json.loads(body)
-            if _integer(fields["v"]) != MESSAGE_VERSION:
-                raise UnreadableMessage(f"message version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
-            return cls(
-                tenant=_id(fields["tenant"], TENANT_ID_CHARS),
-                job_id=_id(fields["job"], JOB_ID_CHARS),
-                fire_at=_integer(fields["fire_at"]),
-                due_at=_integer(fields["due_at"]),
-                schedule_revision=_integer(fields["rev"]),
-                attempt=_integer(fields.get("attempt", 1)),
-                trigger=_text(fields.get("trigger", SCHEDULE)),
-                trigger_id=_text(fields.get("trigger_id", ""), allow_empty=True),
-                throttles=_integer(fields.get("throttles", 0)),
-                not_before_at=_integer(fields.get("not_before_at", 0)),
-                first_due_at=_integer(fields.get("first_due_at", 0)),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            message = _messages.decode(body)
+        except (ValueError, RecursionError) as error:
+            if (version := _version(body)) not in (None, MESSAGE_VERSION):
+                raise UnreadableMessage(
+                    f"message version {version}, this code reads {MESSAGE_VERSION}"
+                ) from error
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
+        return cls(
+            message.tenant,
+            message.job,
+            message.fire_at,
+            message.due_at,
+            message.rev,
+            message.attempt,
+            message.trigger,
+            message.trigger_id,
+            message.throttles,
+            message.not_before_at,
+            message.first_due_at,
+        )
+
+
+_Whole = Annotated[int, Meta(ge=0, le=LAST_AT)]
+
+
+class _Message(Struct, frozen=True):
+    """A message as it is sent. Ids have the rules of a registration, so none can use keys outside one tenant's job."""
+
+    v: Annotated[int, Meta(ge=MESSAGE_VERSION, le=MESSAGE_VERSION)]
+    tenant: Annotated[str, Meta(pattern=id_pattern(TENANT_ID_CHARS) + r"(?!\n)")]
+    job: Annotated[str, Meta(pattern=id_pattern(JOB_ID_CHARS) + r"(?!\n)")]
+    fire_at: _Whole
+    due_at: _Whole
+    rev: _Whole
+    attempt: _Whole = 1
+    trigger: Annotated[str, Meta(min_length=1)] = SCHEDULE
+    trigger_id: str = ""
+    throttles: _Whole = 0
+    not_before_at: _Whole = 0
+    first_due_at: _Whole = 0
+
+
+class _Versioned(Struct):
+    v: _Whole
+
+
+_messages = json.Decoder(_Message)
+
+
+def _version(body: str) -> int | None:
+    """The version of a message that this code does not read; None if it has none."""
+    try:
+        return json.decode(body, type=_Versioned).v
+    except (ValueError, RecursionError):
+        return None
 
 
 def execution_id(tenant: str, job_id: str, run_name: str) -> str:
@@ -240,22 +278,3 @@ def parse_execution_id(tenant: str, text: str) -> Execution:
 def job_key(tenant: str, job_id: str) -> str:
     """The seed of H and jitter. Neither part can contain a slash, so no two jobs share a key."""
     return f"{tenant}/{job_id}"
-
-
-def _id(value: object, longest: int) -> str:
-    """An id with the rules of a registration, so that no message can use keys outside one tenant's job."""
-    if not is_id(value, longest):
-        raise ValueError(f"not an id: {str(value)[:200]!r}")
-    return str(value)
-
-
-def _text(value: object, *, allow_empty: bool = False) -> str:
-    if not isinstance(value, str) or not (value or allow_empty):
-        raise ValueError(f"not a name: {value!r}")
-    return value
-
-
-def _integer(value: object) -> int:
-    if type(value) is not int or not 0 <= value <= LAST_AT:
-        raise ValueError(f"not a whole number up to {LAST_AT}: {value!r}"[:200])
-    return value
