@@ -86,7 +86,17 @@ def at(text: str) -> int:
 
 def job(*, invocation: str = "RequestResponse", **fields: Any) -> dict[str, Any]:
     """A job definition from schedule fields (cron, every, at, timezone…) and job fields."""
-    timing = ("cron", "every", "at", "timezone", "anchor", "start_at", "end_at", "exclude", "jitter_s")
+    timing: tuple[str, ...] = (
+        "cron",
+        "every",
+        "at",
+        "timezone",
+        "anchor",
+        "start_at",
+        "end_at",
+        "exclude",
+        "jitter_s",
+    )
     timing += ("dialect", "dst", "pace", "include_calendars", "on_excluded", "max_runs", "schedules")
     schedule = {name: fields.pop(name) for name in timing if name in fields}
     target = {"kind": "lambda", "arn": ARN, "invocation": invocation}
