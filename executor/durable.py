@@ -32,13 +32,6 @@ _LOOK_PERIOD_S: Final = 890
 _LISTED_AFTER_S: Final = 60
 _NOT_FOUND: Final = "ResourceNotFoundException"
 
-_CHANGED: Final = Outcome(
-    ok=False,
-    permanent=True,
-    error_type="TargetChanged",
-    error="Lambda did not answer the call, and the job's target is no durable function any more: nobody can look",
-)
-
 
 def name_of(stage: str, execution: Execution) -> str:
     """The name of an attempt's durable execution, at most 64 of A-Z a-z 0-9 - _."""
@@ -85,10 +78,8 @@ class DurableExecutions:
         if problem := self._forbidden(job, now):
             return GoesOn(problem)
         try:
-            if not record.started_arns and not job.spec.target.get("durable"):
-                return Ended(_CHANGED, now)
             functions = self._functions(job, execution, record)
-            arn = _arn_of(functions, job, record)
+            arn = _arn_of(functions, record)
             if not arn and now - record.started_at < _LISTED_AFTER_S:
                 return GoesOn()
             if not arn:
@@ -114,12 +105,10 @@ class DurableExecutions:
         """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
         if problem := self._forbidden(job, self.clock.now()):
             return problem
-        if not record.started_arns and not job.spec.target.get("durable"):
-            return _CHANGED.error
         note = record.stop.note if record.stop else ""
         try:
             functions = self._functions(job, execution, record)
-            if not (arn := _arn_of(functions, job, record)):
+            if not (arn := _arn_of(functions, record)):
                 return f"Lambda knows no durable execution {record.durable_name}"
             if ended_as := _ended_as(functions, arn):
                 return f"the durable execution had ended before: {ended_as}"
@@ -140,17 +129,16 @@ class DurableExecutions:
     def _functions(self, job: Job, execution: Execution, record: Run) -> Any:
         """A client of the region in which the attempt began: the job's target may be another one since."""
         event = {"minute8": {"tenant": execution.tenant, "job_id": execution.job_id}}
-        target = job.spec.target
-        if record.started_arns:
-            target = {**target, "arn": record.started_arns[0]}
+        arn = record.started_arns[0] if record.started_arns else record.durable_function
+        target = {**job.spec.target, "arn": arn}
         return client("lambda", target, event, _TIMEOUT_S)
 
 
-def _arn_of(functions: Any, job: Job, record: Run) -> str:
+def _arn_of(functions: Any, record: Run) -> str:
     """The ARN that the call returned, or else that of the execution with the attempt's name; empty: there is none."""
     if record.started_arns:
         return record.started_arns[0]
-    function, _, qualifier = job.spec.target["arn"].rpartition(":")
+    function, _, qualifier = record.durable_function.rpartition(":")
     listed = functions.list_durable_executions_by_function(
         FunctionName=function, Qualifier=qualifier, DurableExecutionName=record.durable_name
     )

@@ -233,11 +233,11 @@ class Executor:
         kind = self.kinds[job.spec.target["kind"]]
         callback = self._callback_of(job, execution)
         is_awaited = kind.is_awaited(job.spec.target) or callback is not None
-        durable_name = ""
+        durable_name = durable_function = ""
         if job.spec.target.get("durable"):
             from executor.durable import name_of  # most executors never need it
 
-            durable_name = name_of(self.stage, execution)
+            durable_name, durable_function = name_of(self.stage, execution), job.spec.target["arn"]
         timeout_s = job.spec.timeout_s if is_awaited and not durable_name else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
@@ -249,6 +249,7 @@ class Executor:
             callback=callback,
             concurrency_key=job.spec.concurrency.key if job.spec.concurrency else "",
             durable_name=durable_name,
+            durable_function=durable_function,
         )
         return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)
 

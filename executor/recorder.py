@@ -381,5 +381,6 @@ def _claim_of(record: Run, claim: Claim) -> Claim:
         called_at=None,
         concurrency_key=record.concurrency_key,
         durable_name=record.durable_name,
+        durable_function=record.durable_function,
         permits=(),
     )

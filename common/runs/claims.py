@@ -66,8 +66,9 @@ class Claim:
     handed_over: int = 0
     # The concurrency key whose permit the attempt holds.
     concurrency_key: str = ""
-    # The name of the durable execution that the attempt is.
+    # The name of the durable execution that the attempt is, and the ARN of its function.
     durable_name: str = ""
+    durable_function: str = ""
     # Those that this executor has taken for the attempt.
     permits: tuple[Permit, ...] = ()
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
@@ -171,7 +172,7 @@ def accept_update(claim: Claim, until: float, started: Sequence[str]) -> Express
     if claim.execution.attempt == 1:
         written["lateness_s"] = claim.lateness_s
     if claim.durable_name:
-        written["durable_name"] = claim.durable_name
+        written |= {"durable_name": claim.durable_name, "durable_function": claim.durable_function}
     if started:
         written["started_arns"] = list(started)
     return change(written, keep={"signs": 0})

@@ -224,8 +224,10 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Until when the work of the newest attempt can go on, although nobody waits for its answer.
     work_until: Number = 0
     started_arns: tuple[str, ...] = ()
-    # The name of the durable execution that the accepted attempt is.
+    # The name of the durable execution that the accepted attempt is, and the ARN of its function: the job may have
+    # another one since.
     durable_name: str = ""
+    durable_function: str = ""
     # When somebody erased its texts.
     erased_at: Number = 0
     # The run's end has moved its backfill on: to this fire time; True as soon as that one is enqueued.

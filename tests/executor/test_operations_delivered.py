@@ -234,7 +234,7 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
     durables = DurableExecutions(AnyTenant(), SystemClock())
     record = Run.of(FIRE, "running", started_at=NOW_AT, durable_name=NAME, started_arns=started)
     assert durables.look(job, FIRE, record) == GoesOn()
-    by_name = structs.replace(record, started_arns=())
+    by_name = structs.replace(record, started_arns=(), durable_function=durable_target["arn"])
     wait_until(lambda: durables.look(job, FIRE, by_name) != GoesOn(), "it goes on")
     end = durables.look(job, FIRE, record)
     assert isinstance(end, Ended)
