@@ -1,4 +1,4 @@
-"""Random worlds: edits, pauses, holds, skips and outages at any instant of a fire time's life, against simple truth.
+"""Random worlds: edits, pauses, holds, skips, outages and deaths at any instant of a fire time's life, against truth.
 
 The truth has no code of `common/`: each schedule is a set of minutes, and each version of the job is kept as it was in
 force. Instants of changes are chosen beside fire times, due times, attempts and retries.
@@ -22,7 +22,7 @@ from common.tenants.allowed_targets import Hold
 from common.timing.fires import due_at
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import AnyTenant
-from tests.worlds import World, at, job, make_world
+from tests.worlds import Killed, World, at, job, make_world
 
 KEY = ("alice", "job")
 BEGIN, END = "2026-11-21T03:12:00Z", at("2026-11-21T05:00:00Z")
@@ -45,13 +45,59 @@ class Version:
     until_at: int
     every_minutes: int
     is_active: bool
+    # With `max_runs`, the end that they set, and how many fire times had come before.
+    max_runs: int | None = None
+    counted: int = 0
+
+    @property
+    def ends_at(self) -> float:
+        if self.max_runs is None:
+            return float("inf")
+        step = self.every_minutes * 60
+        first = -(-self.from_at // step) * step
+        left = self.max_runs - self.counted
+        return first + (left - 1) * step + 1 if left > 0 else self.from_at
 
     def contains(self, fire_at: int) -> bool:
-        return fire_at % (self.every_minutes * 60) == 0
+        return fire_at % (self.every_minutes * 60) == 0 and fire_at < self.ends_at
+
+    def counted_until(self, until_at: int) -> int:
+        """How many fire times count for `max_runs` of the next version."""
+        if self.max_runs is None:
+            return 0
+        return self.counted + sum(
+            self.is_active and self.contains(fire_at) for fire_at in range(self.from_at, until_at)
+        )
 
     def fires(self, fire_at: int) -> bool:
         """Whether it was in force at this fire time."""
         return self.is_active and self.from_at <= fire_at < self.until_at and self.contains(fire_at)
+
+
+class Mortal:
+    """DynamoDB for a process that dies before or after its nth request from now, if `left` is set."""
+
+    def __init__(self) -> None:
+        self.tables = MemoryDynamoDB()
+        self.left: int | None = None
+        self.is_done_first = False
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.tables, name)
+        if not callable(method):
+            return method
+
+        def call(*arguments: Any, **request: Any) -> Any:
+            if self.left is not None:
+                self.left -= 1
+            if self.left == 0:
+                self.left = None
+                if self.is_done_first:
+                    method(*arguments, **request)
+                raise Killed
+            return method(*arguments, **request)
+
+        return call
 
 
 @dataclass
@@ -66,6 +112,8 @@ class Life:
     log: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
     held_at: list[tuple[float, float]] = field(default_factory=list)
+    # Of executors: each may have made a call that is made again.
+    deaths: int = 0
     is_ticking: bool = True
     is_executing: bool = True
     was_out: bool = False
@@ -78,12 +126,13 @@ class Life:
     def is_paused(self) -> bool:
         return not self.versions[-1].is_active
 
-    def begins(self, every_minutes: int, *, is_active: bool) -> None:
+    def begins(self, every_minutes: int, *, is_active: bool, max_runs: int | None) -> None:
         """A version takes effect with the next second."""
-        from_at = int(self.now) + 1
+        from_at, counted = int(self.now) + 1, 0
         if self.versions:
+            counted = self.versions[-1].counted_until(from_at)
             self.versions[-1] = replace(self.versions[-1], until_at=from_at)
-        self.versions.append(Version(from_at, SETTLED * 2, every_minutes, is_active))
+        self.versions.append(Version(from_at, SETTLED * 2, every_minutes, is_active, max_runs, counted))
 
     def put(self) -> None:
         cron = self.rng.choice(list(CRONS))
@@ -96,20 +145,25 @@ class Life:
             payload=self.rng.randint(0, 9),
         )
         definition["schedule"]["spread_s"] = self.rng.choice([0, 0, 60, 240])
+        if self.rng.random() < 0.2:
+            definition["schedule"]["pace"] = {"per_second": 1, "tolerance_s": 60}
+        if self.rng.random() < 0.2:
+            definition["schedule"]["max_runs"] = self.rng.randint(8, 40)
         self.definition = definition
         is_active = not self.versions or not self.is_paused
         for _ in range(self.rng.choice([1, 1, 2])):  # an edit twice is an edit once
             self.world.registry.put(*KEY, definition)
-        self.begins(CRONS[cron], is_active=is_active)
+        max_runs = definition["schedule"].get("max_runs")
+        self.begins(CRONS[cron], is_active=is_active, max_runs=max_runs)
 
     def pause_or_resume(self) -> None:
-        minutes = self.versions[-1].every_minutes
+        minutes, max_runs = self.versions[-1].every_minutes, self.versions[-1].max_runs
         if self.is_paused:
             self.world.store.resume(*KEY)
-            self.begins(minutes, is_active=True)
+            self.begins(minutes, is_active=True, max_runs=max_runs)
         else:
             self.world.store.pause(*KEY, "a rest")
-            self.begins(minutes, is_active=False)
+            self.begins(minutes, is_active=False, max_runs=max_runs)
 
     def skip(self) -> None:
         with suppress(Conflict):
@@ -138,6 +192,21 @@ class Life:
         self.is_executing = not self.is_executing
         self.was_out = True
 
+    def clock_set_back(self) -> None:
+        """Nobody changes the job until the clock shows again what it has shown."""
+        shown = self.now
+        self.world.clock.move_to(shown - self.rng.choice([1, 20, 400]))
+        self.advance(shown + 1)
+
+    def deliver(self) -> None:
+        """Deliver what is visible; the executor may die at any of its requests."""
+        mortal, dies = self.world.dynamodb, self.rng.random() < 0.1
+        if dies:
+            mortal.left, mortal.is_done_first = self.rng.randint(1, 8), self.rng.random() < 0.5
+        self.world.deliver()
+        self.deaths += dies and mortal.left is None
+        mortal.left = None
+
     def advance(self, until: float) -> None:
         """Move the clock from one tick or message to the next."""
         world = self.world
@@ -151,7 +220,7 @@ class Life:
                 break
             world.clock.move_to(moment)
             if self.is_executing:
-                world.deliver()
+                self.deliver()
             if self.is_ticking and int(world.clock.now()) % 600 == 480:
                 world.tick()
         world.clock.move_to(max(world.clock.now(), until))
@@ -177,6 +246,7 @@ class Life:
             self.unskip: 1,
             self.scheduler_outage: 2,
             self.executor_outage: 2,
+            self.clock_set_back: 1,
         }
         while self.now < END:
             self.advance(min(self.moment(), END))
@@ -195,7 +265,7 @@ class Life:
 
 def played(seed: int) -> Life:
     """A world with this seed, lived to its end."""
-    world, rng = make_world(MemoryDynamoDB(), BEGIN), random.Random(seed)
+    world, rng = make_world(Mortal(), BEGIN), random.Random(seed)
     life = Life(world, rng)
 
     def answer(event: Mapping[str, Any]) -> Outcome:
@@ -214,6 +284,10 @@ def played(seed: int) -> Life:
             "called with an earlier payload": json.loads(event["payload"]) != life.definition["payload"],
         }
         life.wrong += [f"{fire_at - at(BEGIN)}: {words}" for words, is_so in wrong.items() if is_so]
+        chance = random.Random(f"{seed} {fire_at} {context['attempt']} {len(world.target.calls)}")
+        if chance.random() < 0.05:
+            life.deaths += 1
+            raise Killed
         fails = random.Random(f"{seed} {fire_at}").choice([0, 0, 1, 3])
         return Outcome(ok=context["attempt"] > fails, error_type="Boom")
 
@@ -228,7 +302,8 @@ def problems(life: Life) -> Iterator[str]:
     aggregates = [run for run in runs.values() if "skipped_from_at" in run]
     calls = Counter((context["fire_at"], context["attempt"]) for _, context in life.world.target.calls)
     yield from life.wrong
-    yield from (f"called twice: {call}" for call, count in calls.items() if count > 1)
+    if (doubles := calls.total() - len(calls)) > life.deaths:
+        yield f"{doubles} calls made twice by {life.deaths} deaths: {calls.most_common(3)}"
     for fire_at in range(at(BEGIN), END, 60):
         run, versions = runs.get(fire_at), life.versions
         in_force = any(version.fires(fire_at) for version in versions)
@@ -238,6 +313,8 @@ def problems(life: Life) -> Iterator[str]:
         if run is None:
             continue
         became = run.get("reason") or run.get("error_type") or run["status"]
+        if (run.get("attempts") or [{}])[-1].get("error", "").endswith("no longer has this fire time"):
+            became = "rescheduled"  # its executor died in a call that is not made again
         was_planned = any(
             each.is_active and each.from_at <= fire_at and each.contains(fire_at) for each in versions
         )
