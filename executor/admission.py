@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
@@ -12,6 +13,8 @@ from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 
+# Attempts wait for the end of these.
+PASSING: Final = (states.PAUSED_JOB, states.HELD)
 # An attempt that waits for the end of a pause or a hold looks again after half of its wait.
 _FIRST_LOOK_S = 15
 _LAST_LOOKS_S = 900
@@ -52,7 +55,7 @@ def admit(execution: Execution, job: Job | None) -> Skip | None:
 
 def put_off(execution: Execution, skip: Skip, now: float) -> Wait | None:
     """Until when the next attempt waits that is not made now. None: none is made."""
-    if execution.attempt == 1 or skip.reason not in (states.PAUSED_JOB, states.HELD):
+    if execution.attempt == 1 or skip.reason not in PASSING:
         return None
     wait_s = min(_LAST_LOOKS_S, max(_FIRST_LOOK_S, (now - execution.due_at) / 2))
     return Wait(int(now + wait_s) + 1, skip.detail)

@@ -21,13 +21,15 @@ class Conflict:
     """The record of the attempt that was in the way. None: it has expired.
 
     `takes_over`: if its executor died, this message makes the attempt again. `no_takeover` says why it does not, and
-    ends the attempt; `permanent`: no further attempt follows then. `is_deleted`: the run's job is, so the run ends.
+    ends the attempt; `permanent`: no further attempt follows then; `waits`: one does, and this one does not count.
+    `is_deleted`: the run's job is, so the run ends.
     """
 
     record: Run | None
     takes_over: bool = False
     no_takeover: str = ""
     permanent: bool = False
+    waits: bool = False
     is_deleted: bool = False
 
 
@@ -138,15 +140,25 @@ def _after_a_death(record: Run, conflict: Conflict, claim: Claim, now: float) ->
     """
     if record.status not in _OPEN or record.attempt != claim.execution.attempt or record.lease_until >= now:
         return None
-    if conflict.no_takeover:
-        return Died(record, _unknown(conflict)) if record.status == RUNNING else None
     is_own = record.claimed_by == claim.message_id and record.settled_attempt != record.attempt
+    if conflict.no_takeover:
+        ends = record.status == RUNNING or (is_own and conflict.waits)
+        return Died(record, _unknown(conflict)) if ends else None
     return TakeOver(record) if conflict.takes_over and (record.status == RUNNING or is_own) else None
 
 
 def _unknown(conflict: Conflict) -> Outcome:
-    words = f"the executor died during the call, so its outcome is unknown; not called again: {conflict.no_takeover}"
-    return Outcome(ok=False, permanent=conflict.permanent, error_type="ExecutorDied", error=words)
+    not_again = "not called again yet" if conflict.waits else "not called again"
+    words = (
+        f"the executor died during the call, so its outcome is unknown; {not_again}: {conflict.no_takeover}"
+    )
+    return Outcome(
+        ok=False,
+        permanent=conflict.permanent,
+        throttled=conflict.waits,
+        error_type="ExecutorDied",
+        error=words,
+    )
 
 
 def _claimed_before(record: Run, claim: Claim, now: float) -> SendRetry | HandBack | RepeatEnd | Duplicate:

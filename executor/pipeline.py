@@ -313,10 +313,11 @@ class Executor:
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
         permits = self.permits.take(attempt.job, attempt.claim, self.clock.now())
+        at_most_once = attempt.job.spec.on_crash == "fail"
         if isinstance(permits, Run):
-            return Decided(
-                attempt.claim, attempt.job, Conflict(permits, no_takeover="other runs have its permits")
-            )
+            no_permits = "other runs have its permits"
+            conflict = Conflict(permits, no_takeover=no_permits, permanent=at_most_once)
+            return Decided(attempt.claim, attempt.job, conflict)
         if isinstance(permits, Skip | Wait):
             return Decided(attempt.claim, attempt.job, permits)
         if permits:
@@ -326,7 +327,7 @@ class Executor:
         if refusal is None:
             return claimed
         conflict = Conflict(refusal.run, takes_over=True)
-        if attempt.job.spec.on_crash == "fail":
+        if at_most_once:
             conflict = Conflict(refusal.run, no_takeover="the job's on_crash is fail", permanent=True)
         if isinstance(dead := decide(conflict, claimed.claim, attempt.claim.started_at), TakeOver):
             refusal = self.runs.take_over(claimed.claim, attempt.status, dead.record)

@@ -19,7 +19,7 @@ from common.runs.claims import FIRST_LOOK_S, Claim, Settlement
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
-from executor.admission import WAITS_AFTER_S, Skip, Wait
+from executor.admission import PASSING, WAITS_AFTER_S, Skip, Wait
 from executor.conflict import (
     ComeAgain,
     Conflict,
@@ -173,8 +173,8 @@ class Recorder:
         record, is_deleted = self.runs.get(claim.execution), job is None or job.state == DELETED
         if record and job and record.first_started_at:  # it may be another job of the same id
             is_deleted = is_deleted or record.first_started_at < job.created_at
-        conflict = Conflict(record, no_takeover=skip.detail, permanent=True, is_deleted=is_deleted)
-        return self._conflict(claim, job, conflict)
+        conflict = _if_dead(record, job, skip.detail, waits=skip.reason in PASSING)
+        return self._conflict(claim, job, replace(conflict, is_deleted=is_deleted))
 
     def _wait(self, claim: Claim, job: Job | None, wait: Wait) -> Report:
         execution = claim.execution
@@ -186,7 +186,7 @@ class Recorder:
             until = told_at if until is None else min(until, told_at)
         if until is not None:
             if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until)):
-                return self._conflict(claim, job, Conflict(refusal.run))
+                return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
             self.postponed.send(replace(execution, not_before_at=until))
         return Report("queued", execution, detail=wait.detail)
 
@@ -359,6 +359,12 @@ class Recorder:
                     raise
                 self.clock.sleep(wait_s)
                 wait_s *= 2
+
+
+def _if_dead(record: Run | None, job: Job | None, detail: str, *, waits: bool) -> Conflict:
+    """The conflict of an attempt that is not made now, if an executor died while making it."""
+    waits = waits and job is not None and job.spec.on_crash != "fail"
+    return Conflict(record, no_takeover=detail, permanent=not waits, waits=waits)
 
 
 def _last_error(record: Run | None) -> str:

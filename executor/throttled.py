@@ -24,8 +24,16 @@ from common.timing.instants import DAY_S
 _SPAN_S: Final = 600
 # A job that is due more rarely tries again once a minute. A run that waits alone keeps to its own policy.
 _RARE_S: Final = 60.0
-# These are our own failures: nothing was called.
-_OURS: Final = ("NoThread", "NoTurn", "PayloadNotRead", "SecretNotRead", "NotSigned", "NoLookup")
+# These are our own failures, not the target's.
+_OURS: Final = (
+    "ExecutorDied",
+    "NoThread",
+    "NoTurn",
+    "PayloadNotRead",
+    "SecretNotRead",
+    "NotSigned",
+    "NoLookup",
+)
 
 
 @dataclass(frozen=True, slots=True)

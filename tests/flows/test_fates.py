@@ -11,7 +11,7 @@ from common.runs.outcome import Outcome
 from common.tenants.allowed_targets import Hold
 from common.timing.fires import due_at
 from tests.stand_ins import AnyTenant
-from tests.worlds import World, at, job
+from tests.worlds import Killed, World, at, job
 
 KEY = ("alice", "job")
 FIRE_AT = "2026-11-21T03:20:00Z"
@@ -105,13 +105,23 @@ def test_a_fire_time_within_a_pause_does_not_run_after_it(world: World) -> None:
     assert world.statuses(*KEY) == ["skipped(paused)", "succeeded"]
 
 
-def held(world: World, definition: Mapping[str, Any]) -> None:
-    """The platform holds the target for 48 s."""
+def begin_hold(world: World) -> None:
     rules = world.executor.tenants
     assert isinstance(rules, AnyTenant)
     rules.held = (Hold("*", "", 0, ""),)
-    world.run_until("2026-11-21T03:20:50Z")
+
+
+def end_hold(world: World) -> None:
+    rules = world.executor.tenants
+    assert isinstance(rules, AnyTenant)
     rules.held = ()
+
+
+def held(world: World, definition: Mapping[str, Any]) -> None:
+    """The platform holds the target for 48 s."""
+    begin_hold(world)
+    world.run_until("2026-11-21T03:20:50Z")
+    end_hold(world)
 
 
 def paused_a_minute(world: World, definition: Mapping[str, Any]) -> None:
@@ -134,6 +144,67 @@ def test_a_retry_that_waits_goes_on_with_the_present_payload(
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     (run,) = world.run_items(*KEY)
     assert (run["status"], run["attempt"]) == ("succeeded", 4)
+
+
+def pause(world: World) -> None:
+    world.store.pause(*KEY)
+
+
+def resume(world: World) -> None:
+    world.store.resume(*KEY)
+
+
+RESTS = pytest.mark.parametrize(("begin", "end"), [(begin_hold, end_hold), (pause, resume)])
+
+
+def dies_and_rests(world: World, begin: Callable[[World], None], attempt: int) -> None:
+    """The executor dies in the call of this attempt, and a hold or a pause begins."""
+
+    def answer(event: Mapping[str, Any]) -> Outcome:
+        if event["minute8"]["attempt"] < attempt:
+            return FAILED
+        if len(world.target.calls) == attempt:
+            begin(world)
+            raise Killed
+        return OK
+
+    world.target.answer = answer
+
+
+@RESTS
+@pytest.mark.parametrize("call", [{}, {"invocation": "Event"}])
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_an_attempt_whose_executor_died_waits_for_the_end_of_a_rest(
+    world: World,
+    attempt: int,
+    call: dict[str, str],
+    begin: Callable[[World], None],
+    end: Callable[[World], None],
+) -> None:
+    """It is made again, and costs the run no attempt, as without the rest."""
+    dies_and_rests(world, begin, attempt)
+    retry = {"max_attempts": attempt, "base_s": 20, "cap_s": 20, "max_age_s": 86_400}
+    world.registry.create(*KEY, job(at=FIRE_AT, retry=retry, **call))
+    world.run_until("2026-11-21T05:20:00Z", ticks=True)
+    assert (world.statuses(*KEY), len(world.target.calls)) == (["retrying"], attempt)
+    end(world)
+    world.run_until("2026-11-21T06:20:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["dispatched" if call else "succeeded"]
+    assert len(world.target.calls) == attempt + 1
+
+
+@RESTS
+@pytest.mark.parametrize("attempt", [1, 2])
+def test_an_attempt_whose_executor_died_is_not_made_again_after_a_rest_if_its_job_forbids_it(
+    world: World, attempt: int, begin: Callable[[World], None], end: Callable[[World], None]
+) -> None:
+    dies_and_rests(world, begin, attempt)
+    retry = {"max_attempts": 5, "base_s": 20, "cap_s": 20, "max_age_s": 86_400}
+    world.registry.create(*KEY, job(at=FIRE_AT, retry=retry, on_crash="fail"))
+    world.run_until("2026-11-21T05:20:00Z", ticks=True)
+    end(world)
+    world.run_until("2026-11-21T06:20:00Z", ticks=True)
+    assert (world.statuses(*KEY), len(world.target.calls)) == (["failed"], attempt)
 
 
 def test_a_retry_of_a_fire_time_that_the_schedule_loses_ends(world: World) -> None:

@@ -33,11 +33,14 @@ def fire(world: World) -> str:
     return "alice:job:20261121T031300Z"
 
 
+@pytest.mark.parametrize(
+    ("on_crash", "status", "attempts"), [("retry", "succeeded", 2), ("fail", "failed", 1)]
+)
 @pytest.mark.parametrize("overlap", ["skip", "queue_one"])
-def test_a_dead_run_whose_lock_another_run_has_ends_its_attempt_and_tries_again(
-    world: World, overlap: str
+def test_a_dead_run_whose_lock_another_run_has_ends_its_attempt_and_tries_again_if_its_job_permits(
+    world: World, overlap: str, on_crash: str, status: str, attempts: int
 ) -> None:
-    minutely(world, overlap, timeout_s=30, retry={"base_s": 10})
+    minutely(world, overlap, timeout_s=30, retry={"base_s": 10}, on_crash=on_crash)
     fire(world)
     under_way = []
 
@@ -51,10 +54,10 @@ def test_a_dead_run_whose_lock_another_run_has_ends_its_attempt_and_tries_again(
     world.target.answer = busy_when_it_comes_back
     world.run_until("2026-11-21T03:25:30Z")
     first = world.run_items("alice", "job")[0]
-    assert (first["status"], first["attempt"]) == ("succeeded", 2)
+    assert (first["status"], first["attempt"]) == (status, attempts)
     assert first["attempts"][0]["error_type"] == "ExecutorDied"
     assert len(under_way) == len(set(under_way))
-    assert set(world.statuses("alice", "job")) == {"succeeded"}
+    assert set(world.statuses("alice", "job")) == {"succeeded", status}
 
 
 def test_a_cancelled_retry_lets_the_next_run_start(world: World) -> None:
