@@ -55,8 +55,8 @@ class Version:
             return float("inf")
         step = self.every_minutes * 60
         first = -(-self.from_at // step) * step
-        left = self.max_runs - self.counted
-        return first + (left - 1) * step + 1 if left > 0 else self.from_at
+        remaining = self.max_runs - self.counted
+        return first + (remaining - 1) * step + 1 if remaining > 0 else self.from_at
 
     def contains(self, fire_at: int) -> bool:
         return fire_at % (self.every_minutes * 60) == 0 and fire_at < self.ends_at
