@@ -15,8 +15,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from common.clock import Clock
-from common.jobs.job import DELETED, Job
-from common.jobs.not_running import NotRunning, listing
+from common.jobs.job import DELETED, PAUSED, Job
+from common.jobs.not_running import PAUSED_AFTER_FAILURES, NotRunning, listing
 from common.limits import STREAK_KEPT_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
@@ -72,7 +72,9 @@ class FailureCounts:
         if streak and streak["revision"] == item["revision"] and streak["failed_run"] == run_name:
             return counted
         began_at = streak["began_at"] if streak and counted else math.floor(self.clock.now())
+        is_noted = streak and streak["revision"] == item["revision"] and "not_running" in streak
         started = {
+            **({"not_running": streak["not_running"]} if is_noted else {}),
             **key,
             "began_at": began_at,
             "revision": item["revision"],
@@ -81,7 +83,7 @@ class FailureCounts:
             "expires_at": self._expires_at(),
         }
         tx = Transaction(self.jobs.client)
-        tx.put(self.jobs, started, unchanged(streak, "revision", "failures", "failed_run"))
+        tx.put(self.jobs, started, unchanged(streak, "revision", "failures", "failed_run", "not_running"))
         tx.update(self.jobs, job_key, change({"is_failing": True}), unchanged(item, "revision"))
         tx.commit()
         return counted + 1
@@ -132,7 +134,7 @@ class NotRunningNotes:
     def begin(self, tenant: str, job_id: str, reason: NotRunning, revision: int | None = None) -> bool:
         """Note that the job does not run, whatever its revision, or if it has this one.
 
-        False: that is known, or the job has changed. Raises Busy.
+        False: that is known, the job has changed, or is paused for another reason. Raises Busy.
         """
         job_key, key = keys.job(tenant, job_id), keys.failure_streak(tenant, job_id)
 
@@ -140,6 +142,8 @@ class NotRunningNotes:
             item, streak = self._jobs.get(job_key), self._jobs.get(key)
             if item is None or item.get("not_running") == reason.reason:
                 return False
+            if item["state"] == PAUSED and reason.reason != PAUSED_AFTER_FAILURES:
+                return False  # a run that was planned before the pause
             present = item["revision"]
             if revision is not None and present != revision:
                 return False

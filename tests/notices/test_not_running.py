@@ -147,8 +147,35 @@ def test_a_run_that_holds_its_jobs_lock_is_told(telling: Telling) -> None:
     telling.put(overlap="skip", completion="callback", callback_timeout_s=39 * 60, retry={"max_attempts": 1})
     telling.minutes(15)
     assert telling.texts == ["Minute8, alice: 1 job not running: overlap (report)."]
-    telling.minutes(30)  # its time is over, and the next run has the lock
-    assert "1 job recovered (report)" in " ".join(telling.texts)
+    telling.minutes(50)  # its time is over, and the next run has the lock, and skips all others again
+    assert telling.overview == {"report": "overlap"}
+    assert "recovered" not in " ".join(telling.texts)
+
+
+def test_a_schedule_whose_last_run_fails_is_told_to_be_over(telling: Telling) -> None:
+    telling.put(end_at="2026-11-21T03:16:00Z", retry={"max_attempts": 1})
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(15)
+    assert telling.overview == {"report": "ended"}
+
+
+def test_a_job_that_is_paused_by_hand_is_not_told(telling: Telling) -> None:
+    """Runs that were planned before the pause are skipped for another reason."""
+    telling.put()
+    telling.minutes(7)
+    telling.world.store.pause("alice", "report", "by hand")
+    telling.only(allowed_targets=[])
+    telling.minutes(20)
+    assert (telling.texts, telling.overview, telling.events) == ([], {}, [])
+
+
+def test_a_pause_by_minute8_stays_named_when_planned_runs_are_skipped(telling: Telling) -> None:
+    telling.put(pause_after_failures=3)
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(5)
+    telling.only(allowed_targets=[])
+    telling.minutes(20)
+    assert telling.overview == {"report": "paused_after_failures"}
 
 
 def test_a_run_that_waits_for_a_permit_is_told(telling: Telling) -> None:
