@@ -172,7 +172,7 @@ class Execution:
         )
 
 
-_Whole = Annotated[int, Meta(ge=0, le=LAST_AT)]
+_Unsigned = Annotated[int, Meta(ge=0, le=LAST_AT)]
 
 
 class _Message(Struct, frozen=True):
@@ -181,19 +181,19 @@ class _Message(Struct, frozen=True):
     v: Annotated[int, Meta(ge=MESSAGE_VERSION, le=MESSAGE_VERSION)]
     tenant: Annotated[str, Meta(pattern=id_pattern(TENANT_ID_CHARS) + r"(?!\n)")]
     job: Annotated[str, Meta(pattern=id_pattern(JOB_ID_CHARS) + r"(?!\n)")]
-    fire_at: _Whole
-    due_at: _Whole
-    rev: _Whole
-    attempt: _Whole = 1
+    fire_at: _Unsigned
+    due_at: _Unsigned
+    rev: _Unsigned
+    attempt: _Unsigned = 1
     trigger: Annotated[str, Meta(min_length=1)] = SCHEDULE
     trigger_id: str = ""
-    throttles: _Whole = 0
-    not_before_at: _Whole = 0
-    first_due_at: _Whole = 0
+    throttles: _Unsigned = 0
+    not_before_at: _Unsigned = 0
+    first_due_at: _Unsigned = 0
 
 
 class _Versioned(Struct):
-    v: _Whole
+    v: _Unsigned
 
 
 _messages = json.Decoder(_Message)

@@ -22,7 +22,7 @@ _SIZES: Final = (1, 10, 30)
 _FROM: Final = workload.DAY + 12 * 3_600
 _WINDOWS: Final = 6
 # The default of a tenant's `retention_days`, and what DynamoDB adds to each item.
-_KEPT_DAYS: Final = 30
+_RETENTION_DAYS: Final = 30
 _ITEM_BYTES: Final = 100
 # https://upstash.com/pricing/qstash: a million messages, a month of up to a million a day, a schedule beyond the first.
 _QSTASH_MILLION: Final = 10.0
@@ -47,7 +47,7 @@ def run(scale: float) -> Result:
     rows = [[name, *(f"{month[name]:.2f}" for month in months)] for name in months[0]]
     rows.append(["**all**", *(f"**{dollars:.2f}**" for dollars in sums)])
     rows.append(["a million more, beyond the idle stage", *(f"{dollars:.2f}" for dollars in more)])
-    others = [
+    services = [
         ("Minute8", sums, "your AWS account operates it"),
         (
             "EventBridge Scheduler",
@@ -62,9 +62,9 @@ def run(scale: float) -> Result:
         tables=[
             Table("Dollars a month, everything counted", ["for", *heads], rows),
             Table(
-                "The same runs by others, dollars a month",
+                "The same runs by services, dollars a month",
                 ["", *heads, "lacks"],
-                [[name, *(f"{dollars:,.0f}" for dollars in month), lacks] for name, month, lacks in others],
+                [[name, *(f"{dollars:,.0f}" for dollars in month), lacks] for name, month, lacks in services],
             ),
         ],
         goals=[Goal("a million runs of the mix, everything beyond the idle stage, $", 1.0, more[-1], False)],
@@ -92,7 +92,7 @@ def _month(millions: float) -> dict[str, float]:
         "projection of days": _days(write, read),
         "truth checker, a unit for each that it examines": idle.TICKS * EXAMINED_A_TICK * read,
         "logs and metrics of batches": logged_gb * PRICES["cloudwatch_logs_gb"],
-        f"storage of {_KEPT_DAYS} days, with point-in-time recovery": _storage(runs),
+        f"storage of {_RETENTION_DAYS} days, with point-in-time recovery": _storage(runs),
     }
 
 
@@ -118,16 +118,16 @@ def _days(write: float, read: float) -> float:
 
 def _logged_bytes(load: Load) -> float:
     """What a successful batch logs grows with its executions."""
-    one, ten = idle.metrics_bytes(1), idle.metrics_bytes(10)
-    an_execution = (ten - one) / 9
-    return sum(count * (one + (size - 1) * an_execution) for size, count in load.batches.items() if size)
+    single, ten = idle.metrics_bytes(1), idle.metrics_bytes(10)
+    an_execution = (ten - single) / 9
+    return sum(count * (single + (size - 1) * an_execution) for size, count in load.batches.items() if size)
 
 
 def _storage(runs: float) -> float:
     """The records, once as many expire as come."""
     (requests,) = kept(["requests"])
     a_run: float = requests.figures["Event"]["counted"]["bytes of a run's record"] + _ITEM_BYTES
-    gb = runs * _KEPT_DAYS / idle.DAYS * a_run / 1e9
+    gb = runs * _RETENTION_DAYS / idle.DAYS * a_run / 1e9
     return gb * (PRICES["dynamodb_gb_month"] + PRICES["dynamodb_pitr_gb_month"])
 
 

@@ -116,6 +116,8 @@ def test_no_model_is_read_for_a_target_that_is_not_allowed(office: Office, model
 
 
 def test_models_are_bounded_by_bytes(office: Office, models_read: list[str]) -> None:
+    used = aws.session_of_all_services().get_component("data_loader").used
+    used_before = set(used)  # by what other tests hold
     for service in (
         "ecs:runTask",
         "ec2:runInstances",
@@ -126,4 +128,4 @@ def test_models_are_bounded_by_bytes(office: Office, models_read: list[str]) -> 
             assert office.alice("PUT", "/v1/jobs/a", operation(service, {"x": 1})).status == 400
             assert sum(map(aws.model_bytes, aws_operations._models)) <= 40_000_000
     assert models_read == ["ecs", "ec2", "glue", "sagemaker"]
-    assert len(aws.session_of_all_services().get_component("data_loader").used) <= 8
+    assert len(set(used) - used_before) <= 8

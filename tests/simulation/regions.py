@@ -125,7 +125,7 @@ def _take_over(second: World, until: float) -> None:
         second.project()
         listed = [record.execution.execution_id for record in second.unrecorded.all()]
         for begin in range(0, len(listed), MAX_RUN):
-            again.run(listed[begin : begin + MAX_RUN], "operator")
+            again.run(listed[begin : begin + MAX_RUN], "operator", dry_run=False)
         second.run_until(_text(second.clock.now() + 600))
 
 
