@@ -72,9 +72,9 @@ class FailureCounts:
         if streak and streak["revision"] == item["revision"] and streak["failed_run"] == run_name:
             return counted
         began_at = streak["began_at"] if streak and counted else math.floor(self.clock.now())
-        is_noted = streak and streak["revision"] == item["revision"] and "not_running" in streak
+        same = streak if streak and streak["revision"] == item["revision"] else {}
         started = {
-            **({"not_running": streak["not_running"]} if is_noted else {}),
+            **{name: value for name, value in same.items() if name == "not_running"},
             **key,
             "began_at": began_at,
             "revision": item["revision"],
