@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 from urllib.parse import urlencode
 
-from common import config
+from common import config, telemetry
 from common.clock import SystemClock
 from common.platform.tenants import Tenants
 from common.storage import aws
@@ -210,5 +210,5 @@ def event(
 
 
 def _forget() -> None:
-    for cached in (handler._services, config.config):
+    for cached in (handler._services, config.config, telemetry.logger, telemetry.metrics):
         cached.cache_clear()
