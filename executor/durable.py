@@ -31,6 +31,9 @@ _LOOK_PERIOD_S: Final = 890
 # A list may lag behind the call that started the execution.
 _LISTED_AFTER_S: Final = 60
 _NOT_FOUND: Final = "ResourceNotFoundException"
+# arn:aws:lambda:region:account:function:name
+_ARN_COLONS: Final = 6
+_NOT_NAMED: Final = "its record names neither the durable execution nor its function"
 
 
 def name_of(stage: str, execution: Execution) -> str:
@@ -75,6 +78,8 @@ class DurableExecutions:
         if now - record.started_at > MAX_DURABLE_S:
             words = "nobody could see its end for as long as a durable execution can last"
             return Ended(Outcome(ok=False, permanent=True, error_type="EndUnknown", error=words), now)
+        if not _is_named(record):
+            return Ended(Outcome(ok=False, permanent=True, error_type="EndUnknown", error=_NOT_NAMED), now)
         if problem := self._forbidden(job, now):
             return GoesOn(problem)
         try:
@@ -103,6 +108,8 @@ class DurableExecutions:
 
     def stop(self, job: Job, execution: Execution, record: Run) -> str:
         """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
+        if not _is_named(record):
+            return _NOT_NAMED
         if problem := self._forbidden(job, self.clock.now()):
             return problem
         note = record.stop.note if record.stop else ""
@@ -129,9 +136,19 @@ class DurableExecutions:
     def _functions(self, job: Job, execution: Execution, record: Run) -> Any:
         """A client of the region in which the attempt began: the job's target may be another one since."""
         event = {"minute8": {"tenant": execution.tenant, "job_id": execution.job_id}}
-        arn = record.started_arns[0] if record.started_arns else record.durable_function
-        target = {**job.spec.target, "arn": arn}
+        target = {**job.spec.target, "arn": _began_at(record)}
         return client("lambda", target, event, _TIMEOUT_S)
+
+
+def _began_at(record: Run) -> str:
+    """The ARN of the durable execution, or else of its function; empty: a damaged record has neither."""
+    return record.started_arns[0] if record.started_arns else record.durable_function
+
+
+def _is_named(record: Run) -> bool:
+    """Whether the record says where its durable execution is."""
+    arn = _began_at(record)
+    return arn.startswith("arn:") and arn.count(":") >= _ARN_COLONS
 
 
 def _arn_of(functions: Any, record: Run) -> str:

@@ -242,6 +242,25 @@ def test_nobody_looks_longer_than_a_durable_execution_can_last(world: World, fun
     assert (run["status"], run["attempts"][0]["error_type"], functions.looks) == ("failed", "EndUnknown", [])
 
 
+@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("damage", [{}, {"started_arns": ["report"]}, {"durable_function": "report"}])
+def test_a_record_that_does_not_say_where_its_execution_is_ends(
+    world: World, functions: FakeLambda, damage: dict[str, Any], is_cancelled: bool
+) -> None:
+    """Each look raised, and the message became a dead letter."""
+    register(world)
+    world.run_until(DUE)
+    run = {key: value for key, value in run_of(world).items() if key != "started_arns"}
+    world.table("runs").put(run | {"durable_function": ""} | damage)
+    if is_cancelled:
+        world.manual.cancel("alice", "alice:job:20261121T031500Z", "")
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    run = run_of(world)
+    error_type = "StoppedByHand" if is_cancelled else "EndUnknown"
+    assert (run["status"], run["attempts"][0]["error_type"]) == ("failed", error_type)
+    assert ("names neither" in str(run), len(world.sqs)) == (True, 0)
+
+
 def test_a_cancelled_run_stops_its_durable_execution(world: World, functions: FakeLambda) -> None:
     register(world)
     world.run_until("2026-11-21T03:20:00Z", ticks=True)
