@@ -157,15 +157,23 @@ class LogWriter:
 
         It raises nothing. An error here would plan the window again, and send all its messages twice.
         """
-        unwritten: list[UnwrittenPortion] = []
-        for portion in [*self._full, *(builder.build(*place) for place, builder in self._builders.items())]:
-            try:
-                self.table.put(portion.to_item())
-            except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
-                unwritten.append(UnwrittenPortion(portion.window, portion.count, repr(error)))
+        portions = [*self._full, *(builder.build(*place) for place, builder in self._builders.items())]
         self._full.clear()
         self._builders.clear()
-        return unwritten
+        if len(portions) > 1:
+            # A few requests for all of them: a tick has portions of each bucket.
+            with suppress(Exception):
+                self.table.put_many([portion.to_item() for portion in portions])
+                return []
+        return [unwritten for portion in portions if (unwritten := self._unwritten(portion))]
+
+    def _unwritten(self, portion: Portion) -> UnwrittenPortion | None:
+        """Store a portion, which may be stored already; or say why that failed."""
+        try:
+            self.table.put(portion.to_item())
+        except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
+            return UnwrittenPortion(portion.window, portion.count, repr(error))
+        return None
 
 
 class ExecutionLog:
