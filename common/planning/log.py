@@ -32,6 +32,7 @@ from common.storage import keys
 from common.storage.expressions import change
 from common.storage.table import Query, Table
 from common.storage.wire import Item
+from common.telemetry import tolerated
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
@@ -162,7 +163,7 @@ class LogWriter:
         self._builders.clear()
         if len(portions) > 1:
             # A few requests for all of them: a tick has portions of each bucket.
-            with suppress(Exception):
+            with tolerated("the log of a window is written one by one", portions=len(portions)):
                 self.table.put_many([portion.to_item() for portion in portions])
                 return []
         return [unwritten for portion in portions if (unwritten := self._unwritten(portion))]

@@ -87,6 +87,13 @@ class DueStub:
         """What was planned; no tick here reads it."""
         return b"{}"
 
+    def batch_write_item(self, request: dict[str, Any]) -> bytes:
+        """Whole items, each as `put_item` takes it."""
+        ((_, requests),) = request["RequestItems"].items()
+        for each in requests:
+            self.put_item(each["PutRequest"])
+        return b'{"UnprocessedItems": {}}'
+
     def update_item(self, request: dict[str, Any]) -> bytes:
         values = request["ExpressionAttributeValues"]
         self.mark |= {

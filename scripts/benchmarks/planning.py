@@ -54,6 +54,7 @@ class Ticker:
             "GetItem": self._table.get_item,
             "UpdateItem": self._table.update_item,
             "PutItem": self._table.put_item,
+            "BatchWriteItem": self._table.batch_write_item,
             "Query": self._table.query,
             "BatchGetItem": self._table.batch_get_item,
         }

@@ -57,6 +57,7 @@ class Stage:
             "BatchGetItem": table.batch_get_item,
             "DeleteItem": table.delete_item,
             "PutItem": table.put_item,
+            "BatchWriteItem": table.batch_write_item,
         }
         dynamodb, sqs = self._aws.client("dynamodb"), self._aws.client("sqs")
         self._shares = Shares(DynamoTable(dynamodb, "due"))
