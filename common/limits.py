@@ -1,4 +1,4 @@
-"""Bounds that a user can meet. `python -m scripts.limits` writes the tables of docs/limits.md from this file.
+"""Bounds that a user can meet. `python -m scripts.tables` writes the tables of docs/limits.md from this file.
 
 A row is a comment, and costs no process anything: `# | quantity | bound | beyond it |`, below the heading of its table.
 Names in braces are this file's, with a unit after a colon. A number that only tunes something stays beside its code.

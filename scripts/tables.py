@@ -1,0 +1,98 @@
+"""Write the tables of the documents from what declares them: `python -m scripts.tables`.
+
+docs/limits.md is made from the rows in common/limits.py, docs/api.md from the routes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from common import limits
+from common.platform.credential import OPERATOR
+from minute8.api.app import ROUTES
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+DOCS: Final = ROOT / "docs"
+_LIMITS: Final = ROOT / "common" / "limits.py"
+_UNITS: Final = {"": 1, "s": 1, "days": 86_400, "KB": 1024, "KiB": 1024, "MiB": 1024 * 1024}
+_TABLE: Final = re.compile(
+    r"^#+ (?P<heading>.+)$"
+    r"|^(?P<head>\| (?:quantity|record|operation) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
+    re.MULTILINE,
+)
+
+
+def rows_of_limits() -> dict[str, list[str]]:
+    """The rows below each heading. Raises AttributeError if a row names what is no constant."""
+    of_heading: dict[str, list[str]] = {}
+    rows: list[str] = []
+    for line in _LIMITS.read_text().splitlines():
+        if line.startswith("# ## "):
+            rows = of_heading[line.removeprefix("# ## ")] = []
+        elif line.startswith("# | "):
+            rows.append(line.removeprefix("# "))
+        elif line.startswith("#   "):
+            rows[-1] += f" {line.removeprefix('#   ')}"
+    return {heading: [_filled(row) for row in rows] for heading, rows in of_heading.items()}
+
+
+def rows_of_operations() -> dict[str, list[str]]:
+    """A row for each route, with the first line of its handler's docstring."""
+    of_heading: dict[str, list[str]] = {"Operations of a tenant": [], "Operations of the platform": []}
+    tenant, platform = of_heading.values()
+    for route, handler in ROUTES.items():
+        summary = (inspect.getdoc(handler) or "").split("\n")[0].removesuffix(".")
+        row = f"| `{route}` | `{handler.__name__}` | {route.role or 'none'} | {summary} |"
+        (platform if route.role == OPERATOR else tenant).append(row)
+    return of_heading
+
+
+# By page, its rows by heading.
+TABLES: Final[dict[str, Callable[[], dict[str, list[str]]]]] = {
+    "limits.md": rows_of_limits,
+    "api.md": rows_of_operations,
+}
+
+
+def written(name: str, page: str) -> str:
+    """The page's text with its tables as they are now. Raises KeyError if it lacks a heading or its table."""
+    missing = TABLES[name]()
+    heading = ""
+
+    def table(match: re.Match[str]) -> str:
+        nonlocal heading
+        if match["heading"]:
+            heading = match["heading"]
+            return match[0]
+        rows = missing.pop(heading, None)
+        return match[0] if rows is None else match["head"] + "".join(f"{row}\n" for row in rows)
+
+    filled = _TABLE.sub(table, page)
+    if missing:
+        raise KeyError(f"{name} has no table below: {', '.join(missing)}")
+    return filled
+
+
+def _filled(row: str) -> str:
+    return re.sub(r"\{(\w+):?(\w*)\}", lambda name: _number(getattr(limits, name[1]), name[2]), row)
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value / _UNITS[unit]:,.10g}{unit and f' {unit}'}"
+
+
+def main() -> int:
+    """Write the pages; returns the exit status."""
+    for name in TABLES:
+        page = DOCS / name
+        page.write_text(written(name, page.read_text()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
