@@ -134,7 +134,7 @@ def in_process(
     """The processor time of one call, over `calls` calls; by its name in PAIRS. `requests` takes what a call sends."""
     stub = StubAws()
     Memory(stub)
-    dynamodb, queue, stock = stub.client("dynamodb"), stub.client("sqs"), stub.stock_client("dynamodb")
+    dynamodb, queue, stock = stub.direct("dynamodb"), stub.direct("sqs"), stub.stock_client("dynamodb")
     with (
         mock.patch.dict(os.environ, ENVIRONMENT),
         mock.patch.object(aws, "dynamodb", lambda: dynamodb),
