@@ -179,7 +179,9 @@ class Recorder:
     def _wait(self, claim: Claim, job: Job | None, wait: Wait) -> Report:
         execution = claim.execution
         if execution.attempt == 1:
-            self.runs.queue(execution, wait.detail, claim.started_at)
+            refusal = self.runs.queue(execution, wait.detail, claim.started_at)
+            if refusal and refusal.run and refusal.run.status != states.QUEUED:
+                return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
             self.run_end.waits(job, execution, wait.detail)
         until, told_at = wait.until, execution.due_at + WAITS_AFTER_S
         if claim.started_at < told_at:  # it looks then, if only to be told of

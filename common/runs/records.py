@@ -212,11 +212,11 @@ class Runs:
         settled = change({"settled_attempt": execution.attempt})
         return self.move("settle", _key(execution), settled, by) is None
 
-    def queue(self, execution: Execution, detail: str, now: float) -> bool:
-        """Record that an execution waits for its turn. False if it already has a record."""
+    def queue(self, execution: Execution, detail: str, now: float) -> MoveRefused | None:
+        """Record that an execution waits for its turn. Refused if it already has a record."""
         expires_at = max(int(now), execution.visible_at) + UNSTARTED_KEPT_S
         run = Run.of(execution, QUEUED, detail=detail, queued_at=now, expires_at=expires_at)
-        return self.move("queue", run.key, run, By()) is None
+        return self.move("queue", run.key, run, By())
 
     def skip(
         self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = UNSTARTED_KEPT_S

@@ -10,6 +10,7 @@ import pytest
 from common.runs.outcome import Outcome
 from common.tenants.allowed_targets import Hold
 from common.timing.fires import due_at
+from executor import calling
 from tests.stand_ins import AnyTenant
 from tests.worlds import Killed, World, at, job
 
@@ -205,6 +206,27 @@ def test_an_attempt_whose_executor_died_is_not_made_again_after_a_rest_if_its_jo
     end(world)
     world.run_until("2026-11-21T06:20:00Z", ticks=True)
     assert (world.statuses(*KEY), len(world.target.calls)) == (["failed"], attempt)
+
+
+@pytest.mark.parametrize("call", [{}, {"invocation": "Event"}])
+def test_an_attempt_whose_executor_died_is_made_again_though_its_tenant_has_no_turn_then(
+    world: World, monkeypatch: pytest.MonkeyPatch, call: dict[str, str]
+) -> None:
+    """Its message was sent again under another id, and an event's record shows no death to that: it was lost."""
+
+    def no_turn(world: World) -> None:
+        monkeypatch.setattr(calling, "TURN_S", 0.0)
+
+    dies_and_rests(world, no_turn, 1)
+    world.table("jobs").put({"pk": "alice", "sk": "CALENDAR#c", "dates": "2026-11-22"})
+    exclude = {"calendars": ["c"]}
+    world.registry.create(*KEY, job(cron="20 3 21 11 *", exclude=exclude, retry={"max_attempts": 1}, **call))
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (world.statuses(*KEY), len(world.target.calls)) == (["retrying"], 1)
+    monkeypatch.undo()
+    world.run_until("2026-11-21T05:00:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["dispatched" if call else "succeeded"]
+    assert len(world.target.calls) == 2
 
 
 def test_a_retry_of_a_fire_time_that_the_schedule_loses_ends(world: World) -> None:
