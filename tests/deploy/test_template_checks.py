@@ -217,6 +217,7 @@ def _packaged_sets() -> dict[str, dict[str, str]]:
     return sets
 
 
+@pytest.mark.release
 def test_osls_takes_what_verify_gives_and_what_each_page_shows(
     make_template: MakeTemplate, tmp_path: Path
 ) -> None:
@@ -229,6 +230,7 @@ def test_osls_takes_what_verify_gives_and_what_each_page_shows(
     assert _errors(templates) == ""
 
 
+@pytest.mark.release
 def test_a_release_is_the_packaged_template_with_parameters(
     make_template: MakeTemplate, tmp_path: Path
 ) -> None:
