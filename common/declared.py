@@ -45,7 +45,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class _Option:
+class Option:
     """A member of a union, or the whole type: what it is, of what, and its notes."""
 
     base: Any
@@ -102,7 +102,7 @@ def _read(kind: Any, value: object) -> Any:
 
 def faults(value: object, hint: Any, root: str = "") -> Iterator[InvalidInput]:
     """Everything that is wrong with a value, each with its path; also names that the type does not have."""
-    yield from _faults(value, _options(hint), "", root)
+    yield from _faults(value, options_of(hint), "", root)
 
 
 def schemas(types: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
@@ -111,45 +111,46 @@ def schemas(types: Iterable[Any], ref_template: str) -> tuple[tuple[dict[str, An
     orders: dict[frozenset[Any], list[Any]] = {}
     seen: set[Any] = set()
     for hint in types:
-        _collect_orders(_options(hint), orders, seen)
+        _collect_orders(options_of(hint), orders, seen)
     _complete([references, components], orders)
     return references, components
 
 
-def _options(hint: Any) -> list[_Option]:
+def options_of(hint: Any) -> list[Option]:
     """The members of a union, or the type alone, with their notes."""
     base, arguments = get_origin(hint), get_args(hint)
     if base is Annotated:
-        return [_with_notes(option, arguments[1:]) for option in _options(arguments[0])]
+        return [_with_notes(option, arguments[1:]) for option in options_of(arguments[0])]
     if base in (Union, UnionType):
         members = [argument for argument in arguments if argument is not msgspec.UnsetType]
-        return [option for member in members for option in _options(member)]
-    inner = arguments if base is Literal else tuple(map(_options, arguments))
-    return [_Option(base or hint, inner)]
+        return [option for member in members for option in options_of(member)]
+    inner = arguments if base is Literal else tuple(map(options_of, arguments))
+    return [Option(base or hint, inner)]
 
 
-def _with_notes(option: _Option, notes: tuple[Any, ...]) -> _Option:
+def _with_notes(option: Option, notes: tuple[Any, ...]) -> Option:
     bounds, accepted = dict(option.bounds), option.accepted
     for note in notes:
         if isinstance(note, msgspec.Meta):
             bounds |= {name: bound for name in _BOUNDS if (bound := getattr(note, name)) is not None}
             accepted = (note.extra or {}).get("accepted", accepted)
     checks = (*option.checks, *(note for note in notes if isinstance(note, Check)))
-    return _Option(option.base, option.inner, bounds, accepted, checks)
+    return Option(option.base, option.inner, bounds, accepted, checks)
 
 
 @cache
-def _fields(struct: type[msgspec.Struct]) -> dict[str, tuple[bool, list[_Option]]]:
+def _fields(struct: type[msgspec.Struct]) -> dict[str, tuple[bool, list[Option]]]:
     """By name, whether a field is required and what it takes; a tag is a field, too."""
     config = struct.__struct_config__
-    tag = {config.tag_field: (False, [_Option(Literal, (config.tag,))])} if config.tag_field else {}
+    tag = {config.tag_field: (False, [Option(Literal, (config.tag,))])} if config.tag_field else {}
     known = {
-        known.encode_name: (known.required, _options(known.type)) for known in msgspec.structs.fields(struct)
+        known.encode_name: (known.required, options_of(known.type))
+        for known in msgspec.structs.fields(struct)
     }
     return tag | known
 
 
-def _faults(value: Any, options: list[_Option], at: str, root: str = "") -> Iterator[InvalidInput]:
+def _faults(value: Any, options: list[Option], at: str, root: str = "") -> Iterator[InvalidInput]:
     kinds = [option for option in options if option.takes(value)]
     tagged = [option for option in kinds if option.tag_field]
     if tagged:
@@ -159,24 +160,24 @@ def _faults(value: Any, options: list[_Option], at: str, root: str = "") -> Iter
     elif tagged:
         yield _no_tag(value, tagged, at)
     else:
-        nouns, accepted = _nouns(options), _words(options)
+        nouns, accepted = _nouns(options), accepted_words(options)
         if int in [option.base for option in options]:
             accepted = seconds_hint(value) or accepted
         accepted = "" if accepted == nouns else accepted
         yield InvalidInput(at or root, f"must be {nouns}", value=value, accepted=accepted)
 
 
-def _no_tag(value: Mapping[str, Any], tagged: list[_Option], at: str) -> InvalidInput:
+def _no_tag(value: Mapping[str, Any], tagged: list[Option], at: str) -> InvalidInput:
     field = str(tagged[0].tag_field)
     message = "must be one of a few words" if field in value else "is missing"
     tags = _either([str(option.tag) for option in tagged])
     return InvalidInput(_path(at, field), message, value=value.get(field), accepted=tags)
 
 
-def _faults_of(value: Any, option: _Option, at: str, root: str) -> Iterator[InvalidInput]:
+def _faults_of(value: Any, option: Option, at: str, root: str) -> Iterator[InvalidInput]:
     """What is wrong with a value of the right kind; checks are for what fits its type."""
     if message := _out_of_bounds(value, option):
-        yield InvalidInput(at or root, message, value=value, accepted=_words([option]))
+        yield InvalidInput(at or root, message, value=value, accepted=accepted_words([option]))
         return
     fits = True
     for fault in _faults_of_parts(value, option, at):
@@ -186,7 +187,7 @@ def _faults_of(value: Any, option: _Option, at: str, root: str) -> Iterator[Inva
         yield from _checked(value, option, at, root)
 
 
-def _faults_of_parts(value: Any, option: _Option, at: str) -> Iterator[InvalidInput]:
+def _faults_of_parts(value: Any, option: Option, at: str) -> Iterator[InvalidInput]:
     if option.is_struct:
         yield from _faults_of_fields(value, option.base, at)
     elif option.base is list and option.inner:
@@ -204,7 +205,7 @@ def _faults_of_fields(value: Mapping[str, Any], struct: Any, at: str) -> Iterato
         if name in value:
             yield from _faults(value[name], options, _path(at, name))
         elif is_required:
-            yield InvalidInput(_path(at, name), "is missing", accepted=_words(options))
+            yield InvalidInput(_path(at, name), "is missing", accepted=accepted_words(options))
     for name in value:
         if name not in fields:
             meant = meant_key(str(name), fields)
@@ -212,7 +213,7 @@ def _faults_of_fields(value: Mapping[str, Any], struct: Any, at: str) -> Iterato
             yield InvalidInput(_path(at, name), "is not a known field", value=value[name], accepted=accepted)
 
 
-def _checked(value: Any, option: _Option, at: str, root: str) -> Iterator[InvalidInput]:
+def _checked(value: Any, option: Option, at: str, root: str) -> Iterator[InvalidInput]:
     """What the checks of a type refuse, and what contradicts itself in a Struct."""
     refusers = [check.refuse for check in option.checks] + ([option.base.of_client] if option.reads else [])
     for refuse in refusers:
@@ -226,7 +227,7 @@ def _checked(value: Any, option: _Option, at: str, root: str) -> Iterator[Invali
             yield refusal
 
 
-def _out_of_bounds(value: Any, option: _Option) -> str:
+def _out_of_bounds(value: Any, option: Option) -> str:
     """What is wrong with a value of the right kind by itself; empty if nothing is."""
     bounds = option.bounds
     if option.base is Literal:
@@ -257,7 +258,8 @@ def _wrong_text(text: str, pattern: str) -> str:
     return "" if fits else "has the wrong form"
 
 
-def _words(options: list[_Option]) -> str:
+def accepted_words(options: list[Option]) -> str:
+    """What fits, as refusals say it."""
     if accepted := [option.accepted for option in options if option.accepted]:
         return accepted[0]
     tags = [str(option.tag) for option in options if option.tag_field]
@@ -265,7 +267,7 @@ def _words(options: list[_Option]) -> str:
     return " or ".join(parts + ([f"an object of the kind {_either(tags)}"] if tags else []))
 
 
-def _words_of(option: _Option) -> str:
+def _words_of(option: Option) -> str:
     bounds = option.bounds
     if option.base is Literal:
         return _either([str(word) for word in option.inner])
@@ -292,7 +294,7 @@ def _range(least: Any, most: Any, unit: str) -> str:
     return f"{least} to {most}{unit}"
 
 
-def _nouns(options: list[_Option]) -> str:
+def _nouns(options: list[Option]) -> str:
     """What a value of another kind must be."""
     nouns = [
         _NOUNS.get(option.base, "one of a few words" if option.base is Literal else "an object")
@@ -310,7 +312,7 @@ def _path(at: str, name: object) -> str:
     return f"{at}.{name}" if at else str(name)
 
 
-def _collect_orders(options: list[_Option], orders: dict[frozenset[Any], list[Any]], seen: set[Any]) -> None:
+def _collect_orders(options: list[Option], orders: dict[frozenset[Any], list[Any]], seen: set[Any]) -> None:
     """The words of each `Literal` in a type, in their order: msgspec sorts them."""
     for option in options:
         if option.base is Literal:

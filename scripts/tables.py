@@ -1,6 +1,7 @@
 """Write the tables of the documents from what declares them: `python -m scripts.tables`.
 
-docs/limits.md is made from the rows in common/limits.py, docs/api.md from the routes.
+docs/limits.md is made from the rows in common/limits.py, docs/api.md from the routes, docs/job.md from the
+declaration of a job.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from msgspec import NODEFAULT, Struct, json, to_builtins
+
 from common import limits
 from common.platform.credential import OPERATOR
+from common.registration.definition import JobDefinition
+from common.registration.fields import Field, sections
 from minute8.api.app import ROUTES
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -22,7 +27,7 @@ _LIMITS: Final = ROOT / "common" / "limits.py"
 _UNITS: Final = {"": 1, "s": 1, "days": 86_400, "KB": 1024, "KiB": 1024, "MiB": 1024 * 1024}
 _TABLE: Final = re.compile(
     r"^#+ (?P<heading>.+)$"
-    r"|^(?P<head>\| (?:quantity|record|operation) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
+    r"|^(?P<head>\| (?:quantity|record|operation|field) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
     re.MULTILINE,
 )
 
@@ -52,10 +57,40 @@ def rows_of_operations() -> dict[str, list[str]]:
     return of_heading
 
 
+def rows_of_fields(definition: type[Struct] = JobDefinition) -> dict[str, list[str]]:
+    """The rows of a job's fields, by heading."""
+    return {heading: list(map(_row, fields)) for heading, fields in sections(definition).items()}
+
+
+def _row(field: Field) -> str:
+    heading = field.name if field.path == field.name else ""
+    page = field.page or (f"job.md#{heading}" if field.kind == "object" and heading else "")
+    place = page.removeprefix("job.md")
+    link = f" ([{'below' if place.startswith('#') else place.partition('#')[0]}]({place}))" if page else ""
+    accepted = re.sub(r"\d{5,}", lambda digits: f"{int(digits[0]):,}", field.accepted)
+    accepted = f"`{accepted}`" if "<" in accepted else accepted
+    cells = (
+        f"`{field.name}`",
+        field.description.removesuffix(".") + link,
+        accepted,
+        _default(field),
+    )
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _default(field: Field) -> str:
+    if field.default is NODEFAULT:
+        return "required"
+    return (
+        f"`{'{}' if isinstance(field.default, Struct) else json.encode(to_builtins(field.default)).decode()}`"
+    )
+
+
 # By page, its rows by heading.
 TABLES: Final[dict[str, Callable[[], dict[str, list[str]]]]] = {
     "limits.md": rows_of_limits,
     "api.md": rows_of_operations,
+    "job.md": rows_of_fields,
 }
 
 

@@ -64,16 +64,20 @@ class Alert(Struct, frozen=True, kw_only=True):
     longer_than_s: Annotated[
         Annotated[int, Meta(ge=1, le=14 * DAY_S)] | None,
         Meta(
-            description="A run takes longer, from its first start to its end, with retries; also while it is going."
+            description="A run takes longer, from its first start to its end, with retries; also while "
+            "it is going."
         ),
     ] = None
     shorter_than_s: Annotated[
         Annotated[int, Meta(ge=1, le=DAY_S)] | None,
-        Meta(description="A run succeeds, and its last call took less."),
+        Meta(description="A run succeeds, and its last call took less; at most `longer_than_s`."),
     ] = None
     no_success_for_s: Annotated[
         Annotated[int, Meta(ge=60, le=28 * DAY_S)] | None,
-        Meta(description="The job is active, and no run succeeds for so long."),
+        Meta(
+            description="The job is active, and no run succeeds for so long, from when it became active "
+            "or changed its times."
+        ),
     ] = None
 
     @property
@@ -94,14 +98,21 @@ class Concurrency(Struct, frozen=True, kw_only=True):
         Meta(
             pattern=CONCURRENCY_KEY,
             description="Jobs of the tenant with the same key share the places.",
+            extra={"accepted": "1 to 64 letters, digits, ._-"},
         ),
     ]
     limit: Annotated[int, Meta(ge=1, le=MAX_CONCURRENCY, description="A run of this job begins if fewer go.")]
     when_full: Annotated[
-        Literal["wait", "skip"], Meta(description="What a run does that finds no place.")
+        Literal["wait", "skip"],
+        Meta(description="What a run does that finds no place; later attempts and backfills always wait."),
     ] = "wait"
     max_wait_s: Annotated[
-        int, Meta(ge=1, le=DAY_S, description="After so long a run that waits is skipped.")
+        int,
+        Meta(
+            ge=1,
+            le=DAY_S,
+            description="After so long a run that waits is skipped, with the reason `concurrency`.",
+        ),
     ] = 3_600
 
 
@@ -113,14 +124,26 @@ class Policies(Struct, frozen=True, kw_only=True):
         list[Annotated[str, Meta(min_length=1, max_length=64)]],
         Meta(max_length=20, description="Labels; lists filter by them."),
     ] = []
-    timeout_s: Annotated[int, Meta(ge=1, description="After this a call is given up as timed out.")] = 60
+    timeout_s: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="After this a call is given up as timed out; at most 10 s less than the "
+            "executor's time limit (290 usually).",
+        ),
+    ] = 60
     completion: Annotated[
-        ByWhat, Meta(description="What ends an attempt: the call's answer, or a callback of the target.")
+        ByWhat,
+        Meta(
+            description="What ends an attempt: the call's answer, or a callback of the target.",
+            extra={"page": "targets.md#work-that-ends-later"},
+        ),
     ] = "answer"
     callback_timeout_s: Annotated[
         Annotated[int, Meta(ge=MIN_CALLBACK_TIMEOUT_S, le=MAX_CALLBACK_TIMEOUT_S)] | None,
         Meta(
-            description="With completion callback: how long a run waits for each sign of the target; an hour if none."
+            description="With completion callback: how long a run waits for each sign of the target; an "
+            "hour if none."
         ),
     ] = None
     retry: Annotated[Retry, Meta(description="When a failed attempt is tried again.")] = Retry()
@@ -131,9 +154,14 @@ class Policies(Struct, frozen=True, kw_only=True):
     catch_up: Annotated[
         CatchUp, Meta(description="Which missed fire times still run after an outage of over ten minutes.")
     ] = "latest"
-    overlap: Annotated[Overlap, Meta(description="What happens when the previous run is still going.")] = (
-        "allow"
-    )
+    overlap: Annotated[
+        Overlap,
+        Meta(
+            description="What happens when the previous run is still going; not `allow` needs a target "
+            "that Minute8 waits for, or `callback`.",
+            extra={"page": "runs.md#overlap"},
+        ),
+    ] = "allow"
     pause_after_failures: Annotated[
         Annotated[int, Meta(ge=1, le=1_000)] | None,
         Meta(description="Pause the job after so many failed runs in a row."),
@@ -141,12 +169,17 @@ class Policies(Struct, frozen=True, kw_only=True):
     on_crash: Annotated[
         Literal["retry", "fail"],
         Meta(
-            description="If the executor dies during a call: call again, or end the run as failed (at most one call)."
+            description="If the executor dies during a call: call again, or end the run as failed (at "
+            "most one call).",
+            extra={"page": "runs.md#a-crash-during-a-call"},
         ),
     ] = "retry"
     after_completion: Annotated[
         Literal["keep", "delete"],
-        Meta(description="Whether the job is deleted when its last run has ended."),
+        Meta(
+            description="Whether the job is deleted when its last run has ended.",
+            extra={"page": "runs.md#after-the-last-run"},
+        ),
     ] = "keep"
     dead_letter: Annotated[
         Annotated[
@@ -157,14 +190,22 @@ class Policies(Struct, frozen=True, kw_only=True):
             ),
         ]
         | None,
-        Meta(description="The ARN of a standard SQS queue that gets a message of each run that fails."),
+        Meta(
+            description="The ARN of a standard SQS queue, which the tenant may call, that gets a message "
+            "of each run that fails.",
+            extra={"page": "targets.md#dead-letters"},
+        ),
     ] = None
     alert: Annotated[
         Alert | None,
-        Meta(description="When subscribers hear of runs that are too long, too short, or do not succeed."),
+        Meta(
+            description="When subscribers hear of runs that are too long, too short, or do not succeed; "
+            "needs what `skip` needs."
+        ),
     ] = None
     concurrency: Annotated[
-        Concurrency | None, Meta(description="How many attempts of several jobs go at a time.")
+        Concurrency | None,
+        Meta(description="How many attempts of several jobs go at a time; needs what `skip` needs."),
     ] = None
     owner: Annotated[
         str, Meta(max_length=NAME_CHARS, description="Who answers for the job; failure events contain it.")

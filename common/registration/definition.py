@@ -13,7 +13,7 @@ from common.errors import InvalidInput
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.placeholders import OF_CALLBACKS, names_callback
 from common.jobs.spec import PAYLOAD_PATCH, Alert, Policies
-from common.limits import EXECUTOR_MARGIN_S
+from common.limits import EXECUTOR_MARGIN_S, RENDERED_BYTES
 from common.registration import target_definitions
 from common.registration.payload_checks import PayloadChecks
 from common.registration.schedule_definition import Json, ScheduleDefinition
@@ -82,7 +82,10 @@ class JobDefinition(Policies, frozen=True, kw_only=True, forbid_unknown_fields=T
     payload: Annotated[
         Json,
         Meta(
-            description="What the target gets: any JSON, with placeholders, and secrets for `secret://name`."
+            description="What the target gets: any JSON, with placeholders, and secrets for "
+            "`secret://name`; at most the "
+            f"tenant's `payload_bytes`, and {RENDERED_BYTES // 1024} KiB with placeholders replaced.",
+            extra={"page": "targets.md#placeholders"},
         ),
     ] = None
 

@@ -16,6 +16,7 @@ from common.errors import InvalidInput
 from common.ids import PACE_KEY_CHARS, id_pattern
 from common.limits import (
     CALENDAR_NAME_CHARS,
+    CRON_CHARS,
     MAX_CALENDARS,
     MAX_EXCLUDED_DATES,
     MAX_JITTER_S,
@@ -23,6 +24,8 @@ from common.limits import (
     MAX_SPREAD_S,
     MAX_TOLERANCE_S,
 )
+from common.timing.durations import MAX_DURATION_S
+from common.timing.instants import DAY_S
 from common.timing.max_runs import MAX_RUNS
 
 MAX_SCHEDULES: Final = 10
@@ -105,7 +108,10 @@ class PaceDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = TOLERANCE_S
     key: Annotated[
         Annotated[str, _name(PACE_KEY_CHARS)] | None,
-        Meta(description="Jobs with the same key share the pace; without it those with the same target."),
+        Meta(
+            description="Jobs with the same key share the pace; without it those with the same target's "
+            "ARN or URL's host."
+        ),
     ] = None
 
 
@@ -115,7 +121,8 @@ class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     cron: Annotated[
         str | None,
         Meta(
-            description="Five fields, or six with seconds first; or by `dialect`.",
+            description=f"Five fields, or six with seconds first; or by `dialect`. At most {CRON_CHARS} "
+            "characters.",
             examples=["30 2 * * *"],
             extra={"accepted": "a cron expression, such as 30 2 * * *"},
         ),
@@ -123,9 +130,13 @@ class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     every: Annotated[
         str | int | None,
         Meta(
-            description="Elapsed time: 90m, PT90M, or seconds. With timezone local days: 2w, 3mo.",
+            description="Elapsed time: 90m, PT90M, or seconds. With timezone local days: 2w, 3mo. "
+            f"1 s to {MAX_DURATION_S // DAY_S} days.",
             examples=["90m"],
-            extra={"accepted": "whole seconds as a number, `90m`, `1h30m` or `PT90M`"},
+            extra={
+                "accepted": "whole seconds as a number, `90m`, `1h30m` or `PT90M`",
+                "page": "timekeeping.md#days-and-months-of-local-time",
+            },
         ),
     ] = None
     at: Annotated[
@@ -142,17 +153,25 @@ class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     dialect: Annotated[
         Literal["minute8", "eventbridge"],
         Meta(
-            description="How `cron` is read; eventbridge: minutes hours day-of-month month day-of-week year."
+            description="How `cron` is read; eventbridge: minutes hours day-of-month month day-of-week year.",
+            extra={"page": "timekeeping.md#eventbridges-dialect"},
         ),
     ] = "minute8"
     dst: Annotated[
         Literal["minute8", "eventbridge"],
         Meta(
-            description="The rule for clock changes; eventbridge: skipped times do not fire, repeated ones fire once."
+            description="The rule for clock changes of `cron`; eventbridge: skipped times do not fire, "
+            "repeated ones fire once.",
+            extra={"page": "timekeeping.md#eventbridges-rule-for-clock-changes"},
         ),
     ] = "minute8"
     anchor: Annotated[
-        str | None, Meta(description="An instant that `every` counts from.", extra=_INSTANT)
+        str | None,
+        Meta(
+            description="An instant that `every` counts from; with timezone also a local time. Else the "
+            "time of registration.",
+            extra=_INSTANT,
+        ),
     ] = None
     start_at: Annotated[str | None, Meta(description="Nothing fires before (RFC 3339).", extra=_INSTANT)] = (
         None
@@ -162,7 +181,10 @@ class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
     exclude: Annotated[
         ExcludeDefinition | None,
-        Meta(extra={"accepted": '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'}),
+        Meta(
+            description="Dates on which the job does not fire.",
+            extra={"accepted": '{"dates": ["2025-12-24"], "calendars": ["holidays"]}'},
+        ),
     ] = None
     include_calendars: Annotated[
         list[_CalendarName],
@@ -174,7 +196,9 @@ class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     on_excluded: Annotated[
         Literal["skip", "next", "previous"],
         Meta(
-            description="On an excluded date the job does not fire, or at that time on the next or previous other date."
+            description="On an excluded date the job does not fire, or at that time on the next or "
+            "previous other date.",
+            extra={"page": "timekeeping.md#moved-fire-times"},
         ),
     ] = "skip"
 
@@ -197,12 +221,18 @@ class ScheduleDefinition(SingleSchedule, frozen=True, kw_only=True):
     schedules: Annotated[
         Annotated[list[_OneSchedule], Meta(min_length=1, max_length=MAX_SCHEDULES)] | None,
         Meta(
-            description="Several schedules; an instant that some share fires once, with the patch of the first."
+            description="Several schedules; an instant that some share fires once, with the patch of the first.",
+            extra={"page": "job.md#several-schedules"},
         ),
     ] = None
     max_runs: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_RUNS)] | None,
-        Meta(description="The job ends after so many fire times; pauses, also with edits, do not count."),
+        Meta(
+            description="The job ends after so many fire times; pauses, also with edits, do not count. "
+            "With `cron` or "
+            "`every`, without calendars.",
+            extra={"page": "timekeeping.md#an-end-after-a-number-of-runs"},
+        ),
     ] = None
     spread_s: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_SPREAD_S)] | None,
@@ -218,9 +248,10 @@ class ScheduleDefinition(SingleSchedule, frozen=True, kw_only=True):
     pace: Annotated[
         PaceDefinition | None,
         Meta(
+            description="How many executions a second the job shares with others.",
             extra={
                 "accepted": '{"per_second": 5, "tolerance_s": 60, "key": "crm"}; the last two are optional'
-            }
+            },
         ),
     ] = None
 

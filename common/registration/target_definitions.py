@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, to_builtins
 from common.declared import Check
 from common.errors import InvalidInput
 from common.jobs.spec import arn_pattern
-from common.limits import MAX_HEADERS
+from common.limits import MAX_HEADERS, URL_CHARS
 from common.storage import aws_operations
 from common.tenants.web_address import BadUrl, read_url
 
@@ -35,7 +35,10 @@ _ROLE_ARN: Final = r"^arn:aws[a-z-]{0,20}:iam::[0-9]{12}:role/[A-Za-z0-9+=,.@_/-
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 _EXTERNAL_ID: Final = r"^[A-Za-z0-9+=,.@:/_-]{1,512}$"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html
-_FIFO_ID: Final = r"^[A-Za-z0-9!-/:-@\[-`{-~]{1,128}$"
+_FIFO_ID: Final = Meta(
+    pattern=r"^[A-Za-z0-9!-/:-@\[-`{-~]{1,128}$",
+    extra={"accepted": "1 to 128 printable ASCII characters without blanks"},
+)
 
 _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 _HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]{0,1022}[!-~])?", re.ASCII)
@@ -58,7 +61,8 @@ class _Target(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
     envelope: Annotated[
         bool,
         Meta(
-            description="False: the target gets the payload alone, and not `payload` and `minute8` around it."
+            description="False: the target gets the payload alone, and not `payload` and `minute8` around it.",
+            extra={"page": "targets.md#the-payload-alone"},
         ),
     ] = True
 
@@ -72,13 +76,26 @@ class _AwsTarget(_Target, frozen=True, kw_only=True):
         Meta(description="A role to assume for the call, such as one in another account."),
     ] = None
     external_id: Annotated[
-        Annotated[str, Meta(pattern=_EXTERNAL_ID)] | None,
+        Annotated[
+            str, Meta(pattern=_EXTERNAL_ID, extra={"accepted": "1 to 512 of A-Z a-z 0-9 + = , . @ : / _ -"})
+        ]
+        | None,
         Meta(description="What of the external id in the role's trust policy follows `minute8:<tenant>:`."),
     ] = None
     schedule_arn: Annotated[
-        Annotated[str, Meta(pattern=_SCHEDULE_ARN)] | None,
+        Annotated[
+            str,
+            Meta(
+                pattern=_SCHEDULE_ARN,
+                extra={"accepted": "arn:aws:scheduler:<region>:<account>:schedule/<group>/<name>"},
+            ),
+        ]
+        | None,
         Meta(
-            description="The EventBridge schedule that the job replaces: the target gets the payload as its Input."
+            description="The EventBridge schedule that the job replaces: the target gets the payload, a "
+            "text or null, as "
+            "its Input.",
+            extra={"page": "targets.md#the-input-of-an-eventbridge-schedule"},
         ),
     ] = None
 
@@ -104,19 +121,24 @@ class LambdaTarget(_AwsTarget, frozen=True, kw_only=True, tag="lambda"):
     invocation: Annotated[
         Literal["RequestResponse", "Event"],
         Meta(
-            description="`RequestResponse`: wait for the result. `Event`: only hand over the event, and know no result."
+            description="`RequestResponse`: wait for the result. `Event`: only hand over the event, and "
+            "know no result."
         ),
     ] = "RequestResponse"
     tenant_isolation: Annotated[
         bool,
         Meta(
-            description="True: the function isolates its tenants; each call names the job's as the tenant id."
+            description="True: the function isolates its tenants; each call names the job's as the tenant id.",
+            extra={"page": "targets.md#functions-that-isolate-tenants"},
         ),
     ] = False
     durable: Annotated[
         bool,
         Meta(
-            description="True: each attempt is one durable execution of the function, which the run follows to its end."
+            description="True: each attempt is one durable execution of the function, which the run "
+            "follows to its end; "
+            "with `Event` and a version or alias in the ARN.",
+            extra={"page": "targets.md#durable-functions"},
         ),
     ] = False
 
@@ -137,11 +159,11 @@ class LambdaTarget(_AwsTarget, frozen=True, kw_only=True, tag="lambda"):
 class _MaybeFifo(_AwsTarget, frozen=True, kw_only=True):
     arn: str
     message_group_id: Annotated[
-        Annotated[str, Meta(pattern=_FIFO_ID)] | None,
+        Annotated[str, _FIFO_ID] | None,
         Meta(description="The order's group; of a FIFO one the job, if none."),
     ] = None
     deduplication_id: Annotated[
-        Annotated[str, Meta(pattern=_FIFO_ID)] | None,
+        Annotated[str, _FIFO_ID] | None,
         Meta(description="FIFO only; derived from the execution, if none."),
     ] = None
 
@@ -169,8 +191,15 @@ class SnsTarget(_MaybeFifo, frozen=True, kw_only=True, tag="sns"):
 
     arn: Annotated[str, TOPIC]
     subject: Annotated[
-        Annotated[str, Meta(pattern=r"^[!-~][ -~]{0,99}$")] | None,
-        Meta(description="What e-mail subscribers see."),
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[!-~][ -~]{0,99}$",
+                extra={"accepted": "1 to 100 printable ASCII characters, the first no blank"},
+            ),
+        ]
+        | None,
+        Meta(description="The subject that e-mail subscribers see."),
     ] = None
 
 
@@ -198,11 +227,17 @@ class EventBusTarget(_AwsTarget, frozen=True, kw_only=True, tag="event_bus"):
         Meta(
             pattern=r"^[A-Za-z0-9._/-]{1,256}$",
             description="The event's `source`; neither `aws…` nor `minute8…` but the default.",
+            extra={"accepted": "1 to 256 of A-Z a-z 0-9 . _ / -"},
         ),
         Check(_check_source),
     ] = DEFAULT_SOURCE
     detail_type: Annotated[
-        str, Meta(pattern=r"^[!-~][ -~]{0,127}$", description="The event's `detail-type`.")
+        str,
+        Meta(
+            pattern=r"^[!-~][ -~]{0,127}$",
+            description="The event's `detail-type`.",
+            extra={"accepted": "1 to 128 printable ASCII characters, the first no blank"},
+        ),
     ] = "Scheduled Job"
 
 
@@ -244,7 +279,8 @@ class AwsOperationTarget(_AwsTarget, frozen=True, kw_only=True, tag="aws_operati
         _arn(
             f"^{aws_operations.PATTERN}$",
             "arn:aws:scheduler:::aws-sdk:<service>:<operation>",
-            "The operation, as universal targets of EventBridge Scheduler name it.",
+            "The operation, not one that only reads, as universal targets of EventBridge Scheduler name "
+            "it; needs `role_arn`.",
         ),
     ]
     started: Annotated[
@@ -256,11 +292,18 @@ class AwsOperationTarget(_AwsTarget, frozen=True, kw_only=True, tag="aws_operati
             ),
         ]
         | None,
-        Meta(description="Where the answer names what the operation has started; lists are followed."),
+        Meta(
+            description="Where the answer names what the operation has started; lists are followed.",
+            extra={"page": "targets.md#any-operation-of-aws"},
+        ),
     ] = None
     stop: Annotated[
         StopOperation | None,
-        Meta(description="How *Cancel* stops what the operation has started; of `ecs:runTask` known."),
+        Meta(
+            description="How *Cancel* stops what the operation has started, with `{{started}}` in its "
+            "parameters; of "
+            "`ecs:runTask` known.",
+        ),
     ] = None
 
     def contradictions(self) -> Iterator[InvalidInput]:
@@ -327,7 +370,11 @@ class HttpTarget(_Target, frozen=True, kw_only=True, tag="http"):
 
     url: Annotated[
         str,
-        Meta(description="The https URL that is called. Its host must have a public address."),
+        Meta(
+            description=f"The https URL that is called, of at most {URL_CHARS:,} characters. Its host "
+            "must have a public address, "
+            "its port is 443, or from 1024 on."
+        ),
         CHECKED_URL,
     ]
     method: Annotated[
@@ -336,7 +383,10 @@ class HttpTarget(_Target, frozen=True, kw_only=True, tag="http"):
     headers: Annotated[
         dict[str, str],
         Meta(
-            description="Sent as they stand, with secrets for `secret://name`; shown to whoever may read the job."
+            description=f"At most {MAX_HEADERS}, sent as they stand, with secrets for `secret://name`; "
+            "shown to whoever may "
+            "read the job.",
+            extra={"page": "targets.md#https-endpoints"},
         ),
         Check(_check_headers),
     ] = {}

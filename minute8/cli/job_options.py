@@ -5,190 +5,46 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
+from common.registration.fields import Field, Kind, fields
+from common.registration.schedule_definition import SingleSchedule
 from minute8.cli.options import OptionGroup, with_options
 from minute8.cli.output import unreadable
 
-Text = str | None
-Number = int | None
-Texts = list[str] | None
-
-_SCHEDULE: Final[dict[str, Any]] = {
-    "cron": Annotated[Text, typer.Option(help="Five fields, or six with the seconds first; in quotes.")],
-    "every": Annotated[Text, typer.Option(help="An interval: 90m, PT90M.")],
-    "at": Annotated[Text, typer.Option(help="One time: RFC 3339, or local with --timezone.")],
-    "schedules": Annotated[Text, typer.Option(help="Several schedules: a JSON list, or @file.json.")],
-    "timezone": Annotated[Text, typer.Option("--timezone", "--tz", help="An IANA zone.")],
-    "dialect": Annotated[Text, typer.Option(help="How --cron is read: minute8 or eventbridge.")],
-    "dst": Annotated[Text, typer.Option(help="The rule for clock changes: minute8 or eventbridge.")],
-    "anchor": Annotated[Text, typer.Option(help="With --every: the time from which the intervals count.")],
-    "start_at": Annotated[Text, typer.Option(help="Nothing fires before this time.")],
-    "end_at": Annotated[Text, typer.Option(help="Nothing fires at this time or after it.")],
-    "max_runs": Annotated[Number, typer.Option(help="The job ends after so many fire times.")],
-    "include_calendars": Annotated[
-        Texts,
-        typer.Option(
-            "--include-calendar", help="A calendar: the job fires only on dates of one of them; repeatable."
-        ),
-    ],
-    "on_excluded": Annotated[
-        Text,
-        typer.Option(help="Instead of an excluded date: skip, or fire on the next or previous other date."),
-    ],
-    "spread_s": Annotated[
-        Number, typer.Option("--spread", help="Delay all runs by the same 0 to this many seconds.")
-    ],
-    "jitter_s": Annotated[Number, typer.Option("--jitter", help="Delay each run by 0 to this many seconds.")],
+# The options that are not called as their fields.
+_NAMES: Final = {
+    "schedule.timezone": ("--timezone", "--tz"),
+    "schedule.exclude.dates": ("--exclude-date",),
+    "schedule.exclude.weekdays": ("--exclude-weekday",),
+    "schedule.exclude.calendars": ("--exclude-calendar",),
+    "schedule.pace.key": ("--pace-key",),
+    "retry.base_s": ("--retry-base",),
+    "retry.factor": ("--retry-factor",),
+    "retry.cap_s": ("--retry-cap",),
+    "retry.max_age_s": ("--retry-max-age",),
+    "concurrency.key": ("--concurrency-key",),
+    "concurrency.limit": ("--concurrency",),
 }
-_PACE: Final[dict[str, Any]] = {
-    "per_second": Annotated[
-        Number,
-        typer.Option(
-            help="At most this many executions a second, of all jobs with the same target or --pace-key."
-        ),
-    ],
-    "tolerance_s": Annotated[
-        Number, typer.Option("--tolerance", help="Seconds by which --per-second may delay a run.")
-    ],
-    "key": Annotated[Text, typer.Option("--pace-key", help="The jobs that share --per-second.")],
+_TYPES: Final[dict[Kind, Any]] = {
+    "integer": int | None,
+    "number": float | None,
+    "flag": bool | None,
+    "list": list[str] | None,
+    "map": list[str] | None,
 }
-_EXCLUDE: Final[dict[str, Any]] = {
-    "dates": Annotated[
-        Texts, typer.Option("--exclude-date", help="A date on which the job does not fire; repeatable.")
-    ],
-    "weekdays": Annotated[
-        Texts,
-        typer.Option("--exclude-weekday", help="sat or such: no fire on that day of a week; repeatable."),
-    ],
-    "calendars": Annotated[
-        Texts,
-        typer.Option(
-            "--exclude-calendar", help="A calendar on whose dates the job does not fire; repeatable."
-        ),
-    ],
+_MORE: Final[dict[Kind, str]] = {
+    "list": "; repeatable",
+    "map": '; "name: value", repeatable',
+    "json": "; JSON, or @file.json",
 }
-_TARGET: Final[dict[str, Any]] = {
-    "target": Annotated[Text, typer.Option(help="The ARN or URL to call.")],
-    "invocation": Annotated[
-        Text, typer.Option(help="For a function: RequestResponse (wait for the result) or Event.")
-    ],
-    "tenant_isolation": Annotated[
-        bool | None,
-        typer.Option(
-            "--tenant-isolation/--no-tenant-isolation",
-            help="For a function that isolates its tenants: each call names the job's tenant.",
-        ),
-    ],
-    "durable": Annotated[
-        bool | None,
-        typer.Option("--durable/--no-durable", help="For a durable function: the run follows it to its end."),
-    ],
-    "envelope": Annotated[
-        bool | None,
-        typer.Option(
-            "--envelope/--no-envelope", help="With --no-envelope the target gets the payload alone."
-        ),
-    ],
-    "role_arn": Annotated[Text, typer.Option(help="A role to assume for the call.")],
-    "external_id": Annotated[
-        Text, typer.Option(help="The external id after its first part, minute8:<tenant>:")
-    ],
-    "schedule_arn": Annotated[Text, typer.Option(help="An EventBridge schedule that the job replaces.")],
-    "method": Annotated[Text, typer.Option(help="For a URL: POST, PUT, PATCH, GET or DELETE.")],
-    "headers": Annotated[Texts, typer.Option("--header", help='For a URL: "name: value"; repeatable.')],
-    "subject": Annotated[Text, typer.Option(help="For a topic: the subject that e-mail subscribers see.")],
-    "message_group_id": Annotated[Text, typer.Option(help="For a queue or topic: the message group.")],
-    "deduplication_id": Annotated[
-        Text, typer.Option(help="For a FIFO queue or topic: the deduplication id.")
-    ],
-    "source": Annotated[Text, typer.Option(help="For a bus: the event's source.")],
-    "detail_type": Annotated[Text, typer.Option(help="For a bus: the event's detail type.")],
-    "started": Annotated[
-        Text, typer.Option(help="For an operation of AWS: where its answer names what it has started.")
-    ],
-    "stop": Annotated[
-        Text, typer.Option(help="For an operation of AWS: what stops it, as JSON with arn and parameters.")
-    ],
-}
-_RETRY: Final[dict[str, Any]] = {
-    "max_attempts": Annotated[Number, typer.Option(help="The number of attempts of a run.")],
-    "base_s": Annotated[Number, typer.Option("--retry-base", help="Seconds before the second attempt.")],
-    "factor": Annotated[
-        float | None, typer.Option("--retry-factor", help="The factor by which each wait grows.")
-    ],
-    "cap_s": Annotated[Number, typer.Option("--retry-cap", help="The longest wait in seconds.")],
-    "max_age_s": Annotated[
-        Number, typer.Option("--retry-max-age", help="No attempt starts later, in seconds.")
-    ],
-}
-_ALERT: Final[dict[str, Any]] = {
-    "longer_than_s": Annotated[
-        Number, typer.Option("--longer-than", help="Subscribers hear of a run that takes more seconds.")
-    ],
-    "shorter_than_s": Annotated[
-        Number,
-        typer.Option("--shorter-than", help="Subscribers hear of a run that succeeds in fewer seconds."),
-    ],
-    "no_success_for_s": Annotated[
-        Number,
-        typer.Option("--no-success-for", help="Subscribers hear if no run succeeds for so many seconds."),
-    ],
-}
-_CONCURRENCY_: Final = "concurrency_"
-_CONCURRENCY: Final[dict[str, Any]] = {
-    f"{_CONCURRENCY_}key": Annotated[
-        Text, typer.Option("--concurrency-key", help="Jobs with the same key share --concurrency.")
-    ],
-    f"{_CONCURRENCY_}limit": Annotated[
-        Number, typer.Option("--concurrency", help="A run begins if fewer of its --concurrency-key go.")
-    ],
-    "when_full": Annotated[Text, typer.Option(help="What a run does if as many go: wait or skip.")],
-    "max_wait_s": Annotated[Number, typer.Option("--max-wait", help="Skip a run that has waited so long.")],
-}
-_JOB: Final[dict[str, Any]] = {
-    "payload": Annotated[Text, typer.Option(help="JSON, or @file.json.")],
-    "name": Annotated[Text, typer.Option(help="A name for people.")],
-    "tags": Annotated[Texts, typer.Option("--tag", help="A tag; repeatable.")],
-    "timeout_s": Annotated[Number, typer.Option("--timeout", help="Seconds that a call may take.")],
-    "completion": Annotated[
-        Text, typer.Option(help="What ends an attempt: the call's answer, or a callback of the target.")
-    ],
-    "callback_timeout_s": Annotated[
-        Number, typer.Option("--callback-timeout", help="Seconds that a run waits for each callback.")
-    ],
-    "start_deadline_s": Annotated[
-        Number, typer.Option("--start-deadline", help="Skip a run that is later than this many seconds.")
-    ],
-    "catch_up": Annotated[Text, typer.Option(help="Missed fire times that still run: none, latest or all.")],
-    "overlap": Annotated[
-        Text, typer.Option(help="While a run is going: allow, skip or queue_one further runs.")
-    ],
-    "pause_after_failures": Annotated[
-        Number, typer.Option(help="Pause the job after this many failed runs in a row.")
-    ],
-    "on_crash": Annotated[Text, typer.Option(help="When the executor dies during a call: retry or fail.")],
-    "after_completion": Annotated[
-        Text, typer.Option(help="When its last run has ended: keep or delete the job.")
-    ],
-    "dead_letter": Annotated[Text, typer.Option(help="An SQS queue for runs that fail: its ARN.")],
-    "owner": Annotated[Text, typer.Option(help="The person or team that answers for the job.")],
-    "runbook": Annotated[Text, typer.Option(help="The URL of the instructions for a failure.")],
-}
-OPTIONS: Final[dict[str, Any]] = {
-    **_SCHEDULE,
-    **_PACE,
-    **_EXCLUDE,
-    **_TARGET,
-    **_RETRY,
-    **_ALERT,
-    **_CONCURRENCY,
-    **_JOB,
-}
+# One option says all three.
+_ADDRESS: Final = ("target.kind", "target.arn", "target.url")
 _TARGET_KINDS: Final = {
     "sqs": "sqs",
     "sns": "sns",
@@ -200,41 +56,50 @@ _TARGET_KINDS: Final = {
 
 def with_job_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each field of a job, which it gets as the definition's parts `changes`."""
-    options = {name: (kind, None) for name, kind in OPTIONS.items()}
+    options = {name: (kind, None) for name, kind in options_of_fields(fields()).items()}
     return with_options(command, changes=OptionGroup(options, definition_of))
+
+
+def options_of_fields(of_job: Iterable[Field]) -> dict[str, Any]:
+    """The types of the options, by parameter."""
+    target = Annotated[str | None, typer.Option("--target", help="The ARN or URL to call.")]
+    return {"target": target} | {
+        _parameter(field): _option(field) for field in of_job if field.path not in _ADDRESS
+    }
+
+
+def _parameter(field: Field) -> str:
+    return field.path.replace(".", "_")
+
+
+def _option(field: Field) -> Any:
+    """`--start-at` of `start_at`, `--jitter` of `jitter_s`, `--tag` of `tags`, `--durable/--no-durable` of a flag."""
+    words = (
+        field.name.removesuffix("_s")
+        .removesuffix("s" if field.kind in ("list", "map") else "")
+        .replace("_", "-")
+    )
+    names = (f"--{words}/--no-{words}",) if field.kind == "flag" else _NAMES.get(field.path, (f"--{words}",))
+    choice = f": {field.accepted}" if field.words else ""
+    text = f"{field.description.removesuffix('.')}{choice}{_MORE.get(field.kind, '')}."
+    return Annotated[_TYPES.get(field.kind, str | None), typer.Option(*names, help=text)]
 
 
 def definition_of(**options: Any) -> dict[str, Any]:
     """The parts of a job definition that the options set. The API validates them."""
-    values = {name: value for name, value in options.items() if value not in (None, [])}
-    definition = _of(_JOB, values)
-    if "payload" in definition:
-        definition["payload"] = read_json(definition["payload"], "--payload")
-    if "schedules" in values:
-        values["schedules"] = read_json(values["schedules"], "--schedules")
-    schedule = _without_empty(_of(_SCHEDULE, values), exclude=_of(_EXCLUDE, values), pace=_of(_PACE, values))
-    parts = {"retry": _of(_RETRY, values), "alert": _of(_ALERT, values)}
-    of_key = _of(_CONCURRENCY, values)
-    parts["concurrency"] = {name.removeprefix(_CONCURRENCY_): value for name, value in of_key.items()}
-    return _without_empty(definition, schedule=schedule, target=_target(values), **parts)
-
-
-def _of(options: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] for name in options if name in values}
-
-
-def _without_empty(fields: dict[str, Any], **parts: dict[str, Any]) -> dict[str, Any]:
-    return fields | {name: part for name, part in parts.items() if part}
-
-
-def _target(values: dict[str, Any]) -> dict[str, Any]:
-    options = _of(_TARGET, values)
-    target = (target_in(options.pop("target")) if "target" in options else {}) | options
-    if "headers" in target:
-        target["headers"] = dict(_header(text) for text in target["headers"])
-    if "stop" in target:
-        target["stop"] = read_json(target["stop"], "--stop")
-    return target
+    definition: dict[str, Any] = {}
+    if options.get("target") is not None:
+        definition["target"] = target_in(options["target"])
+    for field in fields():
+        if (value := options.get(_parameter(field))) in (None, []):
+            continue
+        if field.kind == "map":
+            value = dict(_header(text) for text in value)
+        elif field.kind == "json":
+            value = read_json(value, f"--{field.name}")
+        *parts, name = field.path.split(".")
+        reduce(lambda inside, part: inside.setdefault(part, {}), parts, definition)[name] = value
+    return definition
 
 
 def target_in(text: str) -> dict[str, Any]:
@@ -257,14 +122,9 @@ def _header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-_TARGET_FIELDS = (
-    *("arn", "url", "role_arn", "external_id", "invocation", "tenant_isolation", "durable"),
-    *("method", "headers", "subject"),
-    *("message_group_id", "deduplication_id", "source", "detail_type", "started", "stop"),
-)
 _TIMINGS = ("cron", "every", "at", "schedules")
 # What goes into each of several schedules, and not beside them.
-_OF_ONE = ("timezone", "dialect", "dst", "anchor", "exclude", "include_calendars", "on_excluded")
+_OF_ONE = set(SingleSchedule.__struct_fields__) - {*_TIMINGS, "start_at", "end_at"}
 
 
 def as_patch(changes: dict[str, Any], old_kind: str) -> dict[str, Any]:
@@ -291,9 +151,10 @@ def _with_whole_target(changes: dict[str, Any]) -> dict[str, Any]:
     kept = {
         "kind",
         "envelope",
-        *({"url"} if target["kind"] == "http" else {"arn", "role_arn", "external_id"}),
+        *({"url"} if target["kind"] == "http" else {"arn", "role_arn", "external_id", "schedule_arn"}),
     }
-    removed = {name: None for name in _TARGET_FIELDS if name not in kept}
+    of_targets = [field.name for field in fields() if field.path.startswith("target.")]
+    removed = {name: None for name in of_targets if name not in kept}
     return changes | {"target": removed | target}
 
 

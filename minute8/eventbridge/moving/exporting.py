@@ -9,34 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 
 from msgspec import to_builtins
 
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
+from common.registration.fields import sections
 from minute8.eventbridge.import_lines import check_schedule
 from minute8.eventbridge.mapping import definition_of, moment
 from minute8.eventbridge.names import DEFAULT_GROUP, job_id_of, names_in
 from minute8.eventbridge.unmapping import IN_TARGET, Inexpressible, request_parts
 
-# Fields of a job that a schedule does not have, and their values when nobody set them.
-_OWN: Final[Mapping[str, Any]] = {
-    "tags": [],
-    "timeout_s": 60,
-    "completion": "answer",
-    "callback_timeout_s": None,
-    "start_deadline_s": None,
-    "catch_up": "latest",
-    "overlap": "allow",
-    "pause_after_failures": None,
-    "on_crash": "retry",
-    "alert": None,
-    "concurrency": None,
-    "owner": "",
-    "runbook": "",
-}
-# The others.
+# The fields that a schedule has, too.
 _SAID: Final = frozenset(
     (
         *("job_id", "state", "note", "eventbridge", "schedule", "target", "payload", "retry", "name"),
@@ -108,13 +94,20 @@ def _request(line: Mapping[str, Any], role_arn: str | None) -> dict[str, Any]:
 
 
 def _notes(line: Mapping[str, Any]) -> Iterator[str]:
+    usual = _usual()
     for name in line.keys() - _SAID:
         # A field that this version of the command does not know is named if it has any value.
-        if (name in _OWN and line[name] != _OWN[name]) or (name not in _OWN and line[name]):
+        if (name in usual and line[name] != usual[name]) or (name not in usual and line[name]):
             yield f"{name} is left out: AWS's schedules have no such field"
     waits, usual_waits = line.get("retry") or {}, to_builtins(Retry())
     if any(waits.get(name, usual_waits[name]) != usual_waits[name] for name in _WAITS):
         yield "the waits of retry are left out: AWS chooses its own"
+
+
+@cache
+def _usual() -> dict[str, Any]:
+    """The values of a job's fields when nobody set them."""
+    return {field.name: field.default for field in sections()["Job"]}
 
 
 def _written(at: float) -> str:
