@@ -302,9 +302,9 @@ def event(
     }
     if claim and claim.callback:
         context["callback"] = {"url": claim.callback.url, "token": claim.callback.token}
-    if claim and claim.durable_name:
+    if claim and claim.durable:
         # All that it gets is the same at each delivery: Lambda compares what it starts under one name.
-        context["durable_name"] = claim.durable_name
+        context["durable_name"] = claim.durable.name
     elif claim and job.spec.target.get("invocation") == "Event":
         # Lambda passes the token to the function's destination. There it proves which attempt an outcome belongs to.
         context["outcome_token"] = claim.token

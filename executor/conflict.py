@@ -110,11 +110,13 @@ def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
     is_ended_by_hand = record.status == FAILED and record.is_to_stop and record.attempt == attempt
     if is_ended_by_hand and not (record.stopped_at or record.stop_problem):
         return Stop(record)
-    is_going = record.status == RUNNING and record.attempt == attempt and record.lease_until >= now
+    durable = record.durable_execution
+    is_running = record.status == RUNNING and record.attempt == attempt
+    is_going = is_running and (durable is not None or record.lease_until >= now)
     if conflict.is_deleted and is_going and record.reported_attempt != attempt:
-        unanswered = not record.awaits_callback(attempt)
-        words = Outcome(False, True, DELETED_JOB, conflict.no_takeover, unanswered=unanswered)
-        return Settle(record, words, now)
+        unanswered = not record.awaits_callback(attempt) and not durable
+        words = f"{conflict.no_takeover}; its durable execution goes on" if durable else conflict.no_takeover
+        return Settle(record, Outcome(False, True, DELETED_JOB, words, unanswered=unanswered), now)
     if record.awaits_callback(attempt):
         return _late_end(record, now)
     return _after_a_death(record, conflict, claim, now) or _claimed_before(record, claim, now)
@@ -125,21 +127,26 @@ def _late_end(record: Run, now: float) -> ComeAgain | Look | Settle:
     report = record.report if record.reported_attempt == record.attempt else None
     if not report and record.lease_until >= now:
         return ComeAgain(record, int(record.lease_until) + 1)
-    if not report and record.durable_name:
+    if not report and (record.durable_execution or not record.callback):
         return Look(record)
     no_sign = Outcome(ok=False, error_type="CallbackTimedOut", error="no callback came in time")
     ended_at = min(now, report.at) if report else now
     return Settle(record, report.outcome if report else no_sign, max(ended_at, record.started_at))
 
 
-def _after_a_death(record: Run, conflict: Conflict, claim: Claim, now: float) -> Died | TakeOver | None:
+def _after_a_death(
+    record: Run, conflict: Conflict, claim: Claim, now: float
+) -> Died | TakeOver | Look | None:
     """What follows if the lease of this attempt is over; None: nothing shows that its executor died.
 
-    The record of an `Event` run is written before the call. So only a redelivery of the same message does, unless the
-    record says that the call was made.
+    A durable execution is started again only by the very call that may have started it. The record of an `Event` run is
+    written before the call. So only a redelivery of the same message shows a death, unless the record says that the
+    call was made.
     """
     if record.status not in _OPEN or record.attempt != claim.execution.attempt or record.lease_until >= now:
         return None
+    if record.durable_execution and (conflict.no_takeover or record.durable != claim.durable):
+        return Look(record)  # it may have begun
     is_own = record.claimed_by == claim.message_id and record.settled_attempt != record.attempt
     if conflict.no_takeover:
         ends = record.status == RUNNING or (is_own and conflict.waits)

@@ -19,7 +19,7 @@ from common.limits import LOG_TAIL_BYTES, MAX_DURABLE_S
 from common.planning.execution import OWN_PAYLOAD_PREFIX, Execution
 from common.runs.claims import FIRST_LOOK_S
 from common.runs.outcome import STOPPED, Outcome
-from common.runs.run import Run
+from common.runs.run import Durable, Run
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from executor.targets import answers
@@ -33,7 +33,7 @@ _LISTED_AFTER_S: Final = 60
 _NOT_FOUND: Final = "ResourceNotFoundException"
 # arn:aws:lambda:region:account:function:name
 _ARN_COLONS: Final = 6
-_NOT_NAMED: Final = "its record names neither the durable execution nor its function"
+_NOT_NAMED: Final = "its record does not name its durable execution and function"
 
 
 def name_of(stage: str, execution: Execution) -> str:
@@ -71,27 +71,22 @@ class DurableExecutions:
 
     def look(self, job: Job | None, execution: Execution, record: Run) -> GoesOn | Ended:
         """How the durable execution of the record's attempt stands."""
-        now = self.clock.now()
-        if job is None:
-            words = "the job was deleted; its durable execution was not stopped"
-            return Ended(Outcome(ok=False, permanent=True, error_type="JobDeleted", error=words), now)
+        now, durable = self.clock.now(), record.durable_execution
         if now - record.started_at > MAX_DURABLE_S:
             words = "nobody could see its end for as long as a durable execution can last"
             return Ended(Outcome(ok=False, permanent=True, error_type="EndUnknown", error=words), now)
-        if not _is_named(record):
+        if not durable or not _is_named(durable):
             return Ended(Outcome(ok=False, permanent=True, error_type="EndUnknown", error=_NOT_NAMED), now)
-        if problem := self._forbidden(job, now):
+        if problem := self._forbidden(durable, execution, now):
             return GoesOn(problem)
         try:
-            functions = self._functions(job, execution, record)
-            arn = _arn_of(functions, record)
+            functions = _client_of(durable, execution)
+            arn = _arn_of(functions, durable, record)
             if not arn and now - record.started_at < _LISTED_AFTER_S:
                 return GoesOn()
             if not arn:
-                words = (
-                    f"Lambda did not answer the call, and knows no durable execution {record.durable_name}"
-                )
-                return Ended(Outcome(ok=False, error_type="NotStarted", error=words), now)
+                words = f"Lambda did not answer the call, and knows no durable execution {durable.name}"
+                return Ended(Outcome(ok=False, throttled=True, error_type="NotStarted", error=words), now)
             answer = functions.get_durable_execution(DurableExecutionArn=arn, IncludeExecutionData=True)
         except (BotoCoreError, ClientError) as error:
             refused = answers.refused_by_aws(error, _TIMEOUT_S)
@@ -102,21 +97,21 @@ class DurableExecutions:
             return GoesOn()
         ended_at, outcome = answer.get("EndTimestamp"), outcome_of(answer)
         # Nobody has read the values of the secrets, so what could repeat them is not kept.
-        if job.secrets or execution.trigger_id.startswith(OWN_PAYLOAD_PREFIX):
+        if job is None or job.secrets or execution.trigger_id.startswith(OWN_PAYLOAD_PREFIX):
             outcome = _without_words(outcome)
         return Ended(outcome, min(now, ended_at.timestamp()) if ended_at else now)
 
-    def stop(self, job: Job, execution: Execution, record: Run) -> str:
+    def stop(self, durable: Durable, execution: Execution, record: Run) -> str:
         """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
-        if not _is_named(record):
+        if not _is_named(durable):
             return _NOT_NAMED
-        if problem := self._forbidden(job, self.clock.now()):
+        if problem := self._forbidden(durable, execution, self.clock.now()):
             return problem
         note = record.stop.note if record.stop else ""
         try:
-            functions = self._functions(job, execution, record)
-            if not (arn := _arn_of(functions, record)):
-                return f"Lambda knows no durable execution {record.durable_name}"
+            functions = _client_of(durable, execution)
+            if not (arn := _arn_of(functions, durable, record)):
+                return f"Lambda knows no durable execution {durable.name}"
             if ended_as := _ended_as(functions, arn):
                 return f"the durable execution had ended before: {ended_as}"
             error = {"ErrorType": STOPPED, "ErrorMessage": note or "stopped by hand"}
@@ -126,38 +121,32 @@ class DurableExecutions:
             return f"{refused.error_type}: {refused.error}"
         return ""
 
-    def _forbidden(self, job: Job, now: float) -> str:
-        rules = self.rules.rules(job.tenant, now)
-        target = job.spec.target
+    def _forbidden(self, durable: Durable, execution: Execution, now: float) -> str:
+        rules = self.rules.rules(execution.tenant, now)
+        target = durable.target
         if rules and is_allowed(target, rules.allowed_targets) and not is_minute8_resource(target):
             return ""
         return "the platform does not allow the tenant the target (any more)"
 
-    def _functions(self, job: Job, execution: Execution, record: Run) -> Any:
-        """A client of the region in which the attempt began: the job's target may be another one since."""
-        event = {"minute8": {"tenant": execution.tenant, "job_id": execution.job_id}}
-        target = {**job.spec.target, "arn": _began_at(record)}
-        return client("lambda", target, event, _TIMEOUT_S)
+
+def _client_of(durable: Durable, execution: Execution) -> Any:
+    """A client for the function that was called: the job may have another target since."""
+    event = {"minute8": {"tenant": execution.tenant, "job_id": execution.job_id}}
+    return client("lambda", durable.target, event, _TIMEOUT_S)
 
 
-def _began_at(record: Run) -> str:
-    """The ARN of the durable execution, or else of its function; empty: a damaged record has neither."""
-    return record.started_arns[0] if record.started_arns else record.durable_function
+def _is_named(durable: Durable) -> bool:
+    """Whether it says which function was called. A damaged record does not."""
+    return durable.function.startswith("arn:") and durable.function.count(":") >= _ARN_COLONS
 
 
-def _is_named(record: Run) -> bool:
-    """Whether the record says where its durable execution is."""
-    arn = _began_at(record)
-    return arn.startswith("arn:") and arn.count(":") >= _ARN_COLONS
-
-
-def _arn_of(functions: Any, record: Run) -> str:
+def _arn_of(functions: Any, durable: Durable, record: Run) -> str:
     """The ARN that the call returned, or else that of the execution with the attempt's name; empty: there is none."""
     if record.started_arns:
         return record.started_arns[0]
-    function, _, qualifier = record.durable_function.rpartition(":")
+    function, _, qualifier = durable.function.rpartition(":")
     listed = functions.list_durable_executions_by_function(
-        FunctionName=function, Qualifier=qualifier, DurableExecutionName=record.durable_name
+        FunctionName=function, Qualifier=qualifier, DurableExecutionName=durable.name
     )
     return next((str(each["DurableExecutionArn"]) for each in listed["DurableExecutions"]), "")
 

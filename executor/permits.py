@@ -59,7 +59,7 @@ class Permits:
 
     def attempt_goes_on(self, job: Job | None, claim: Claim, until: float) -> None:
         """Keep the permits: the target has accepted the work, and nobody looks again before `until`."""
-        doing: Doing = "durable" if claim.durable_name else "callback"
+        doing: Doing = "durable" if claim.durable else "callback"
         self.holders.keep(permits_of(job, claim), until + _KEY_MARGIN_S, doing)
 
     def attempt_ended(self, job: Job | None, claim: Claim) -> None:

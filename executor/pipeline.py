@@ -20,7 +20,7 @@ from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
 from common.runs.holders import Holders
 from common.runs.records import Runs
-from common.runs.run import Run
+from common.runs.run import Durable, Run
 from common.runs.states import DISPATCHED
 from common.storage.aws import on_first_use
 from common.tenants.rules_cache import RulesOf
@@ -233,12 +233,12 @@ class Executor:
         kind = self.kinds[job.spec.target["kind"]]
         callback = self._callback_of(job, execution)
         is_awaited = kind.is_awaited(job.spec.target) or callback is not None
-        durable_name = durable_function = ""
+        durable = None
         if job.spec.target.get("durable"):
             from executor.durable import name_of  # most executors never need it
 
-            durable_name, durable_function = name_of(self.stage, execution), job.spec.target["arn"]
-        timeout_s = job.spec.timeout_s if is_awaited and not durable_name else EVENT_TIMEOUT_S
+            durable = Durable.of(execution.attempt, name_of(self.stage, execution), job.spec.target)
+        timeout_s = job.spec.timeout_s if is_awaited and not durable else EVENT_TIMEOUT_S
         lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
             execution,
@@ -248,8 +248,7 @@ class Executor:
             retention_s=retention_s,
             callback=callback,
             concurrency_key=job.spec.concurrency.key if job.spec.concurrency else "",
-            durable_name=durable_name,
-            durable_function=durable_function,
+            durable=durable,
         )
         return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)
 

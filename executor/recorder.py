@@ -388,7 +388,6 @@ def _claim_of(record: Run, claim: Claim) -> Claim:
         started_at=record.started_at,
         called_at=None,
         concurrency_key=record.concurrency_key,
-        durable_name=record.durable_name,
-        durable_function=record.durable_function,
+        durable=record.durable_execution,
         permits=(),
     )

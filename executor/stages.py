@@ -195,7 +195,7 @@ class Called:
         """The verdict to record. A service that accepted an event has ended the attempt."""
         attempt, outcome = self.claimed.attempt, self.outcome
         claim, is_url = attempt.claim, "url" in attempt.job.spec.target
-        if outcome.ok and (claim.durable_name or (claim.callback and (outcome.accepted or not is_url))):
+        if outcome.ok and (claim.durable or (claim.callback and (outcome.accepted or not is_url))):
             return Accepted(outcome.started)
         return Dispatched(outcome.started) if outcome.ok and not attempt.is_awaited else outcome
 

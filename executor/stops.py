@@ -28,10 +28,10 @@ class Stops:
 
     def stop(self, job: Job | None, execution: Execution, record: Run) -> str | None:
         """Stop it. Returns why it could not be stopped, empty if it was, or None if there is nothing to stop so."""
+        if durable := record.durable_execution:
+            return DurableExecutions(self.rules, self.clock).stop(durable, execution, record)
         if job is None:
             return "the job was deleted, and with it what to call"
-        if record.durable_name:
-            return DurableExecutions(self.rules, self.clock).stop(job, execution, record)
         started = record.started_arns
         if not aws_services.can_stop(job.spec.target) or (
             job.spec.target["kind"] != "step_functions" and not started

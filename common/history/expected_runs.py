@@ -57,7 +57,7 @@ WITH_ERRORS: Final = (
     "accepted_attempt",
     "lease_until",
     "progress",
-    "durable_name",
+    "durable",
     "lost_calls",
 )
 # Up to this many runs of a job are read by name. More reads cost as much as a query.

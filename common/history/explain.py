@@ -388,9 +388,9 @@ def _awaited(run: Run) -> str:
     """What a run that goes on waits for, and how far its target says that it is."""
     if run.accepted_attempt != run.attempt or not run.lease_until:
         return ""
-    if run.durable_name:
+    if durable := run.durable_execution:
         look_at = rfc3339(int(run.lease_until))
-        return f" as the durable execution {run.durable_name}, whose end is looked for again at {look_at}"
+        return f" as the durable execution {durable.name}, whose end is looked for again at {look_at}"
     words = f" and waits for a callback of its target until {rfc3339(int(run.lease_until))}"
     progress = run.progress if run.progress and run.progress.attempt == run.attempt else None
     if progress is None:

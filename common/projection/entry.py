@@ -24,7 +24,7 @@ ATTRIBUTES: Final = (
         "expires_at",
         "attempt",
         "accepted_attempt",
-        "durable_name",
+        "durable",
     ),
 )
 OPEN: Final = frozenset({QUEUED, RUNNING, RETRYING})

@@ -213,7 +213,7 @@ class ManualCommands:
         Raises Conflict: it has ended, or was handed over to what nobody can stop.
         """
         job = self.store.load_all(execution.tenant, [execution.job_id]).get(execution.job_id)
-        is_in_aws = bool(record.started_arns or record.durable_name) or (
+        is_in_aws = bool(record.started_arns or record.durable_execution) or (
             job and job.spec.target["kind"] == "step_functions"
         )
         if record.status == DISPATCHED and not is_in_aws:

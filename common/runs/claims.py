@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import to_builtins
+
 from common.limits import MAX_ATTEMPTS_KEPT, MAX_LOST_CALLS, MAX_THROTTLES_KEPT, UNSTARTED_KEPT_S
 from common.planning.execution import Execution
 from common.runs.moves import By
 from common.runs.outcome import Outcome
-from common.runs.run import Run
+from common.runs.run import Durable, Run
 from common.runs.states import FAILED
 from common.storage.expressions import change
 from common.storage.wire import Expression, Item
@@ -66,9 +68,8 @@ class Claim:
     handed_over: int = 0
     # The concurrency key whose permit the attempt holds.
     concurrency_key: str = ""
-    # The name of the durable execution that the attempt is, and the ARN of its function.
-    durable_name: str = ""
-    durable_function: str = ""
+    # The durable execution that the attempt is.
+    durable: Durable | None = None
     # Those that this executor has taken for the attempt.
     permits: tuple[Permit, ...] = ()
     # Unique for this try: if the answer is lost and botocore repeats the write, the record shows that it is ours.
@@ -131,6 +132,8 @@ def claim_fields(claim: Claim, status: str) -> Item:
             # The end that the target tells comes with the same message.
             "message": execution.encode(),
         }
+    if claim.durable:  # before the call: whoever comes after a dead executor looks for it by these
+        fields |= {"durable": to_builtins(claim.durable), "started_arns": [], "signs": 0}
     return fields | {"handed_over": claim.handed_over} if claim.handed_over else fields
 
 
@@ -171,17 +174,23 @@ def accept_update(claim: Claim, until: float, started: Sequence[str]) -> Express
     }
     if claim.execution.attempt == 1:
         written["lateness_s"] = claim.lateness_s
-    if claim.durable_name:
-        written |= {"durable_name": claim.durable_name, "durable_function": claim.durable_function}
     if started:
         written["started_arns"] = list(started)
     return change(written, keep={"signs": 0})
 
 
 def look_update(run: Run, until: int, problem: str) -> Expression:
-    """The update by which a durable execution goes on: somebody looks again at `until`."""
+    """The update by which a durable execution goes on: somebody looks again at `until`.
+
+    Lambda has accepted it, though an executor may have died before it could write that down.
+    """
     kept_s = max(0, run.expires_at - int(run.lease_until))
-    sign: Item = {"lease_until": until, "expires_at": until + kept_s, "look_problem": problem}
+    sign: Item = {
+        "accepted_attempt": run.attempt,
+        "lease_until": until,
+        "expires_at": until + kept_s,
+        "look_problem": problem,
+    }
     return change(sign, add={"signs": 1})
 
 

@@ -97,6 +97,27 @@ class CallbackTerms(Struct, frozen=True):
     message: str
 
 
+class Durable(Struct, frozen=True, omit_defaults=True):
+    """The durable execution that an attempt is: its name, and what was called, since the job may change."""
+
+    attempt: int
+    name: str
+    function: str
+    role_arn: str = ""
+    external_id: str = ""
+
+    @classmethod
+    def of(cls, attempt: int, name: str, target: Mapping[str, Any]) -> Durable:
+        """What a call of this target starts."""
+        return cls(attempt, name, target["arn"], target.get("role_arn", ""), target.get("external_id", ""))
+
+    @property
+    def target(self) -> dict[str, str]:
+        """The target that was called, as far as looks and stops need it."""
+        role = {"role_arn": self.role_arn, "external_id": self.external_id}
+        return {"kind": "lambda", "arn": self.function} | {key: role[key] for key in role if role[key]}
+
+
 class Progress(Struct, frozen=True, omit_defaults=True):
     """What the target of an attempt last told about its work."""
 
@@ -224,10 +245,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Until when the work of the newest attempt can go on, although nobody waits for its answer.
     work_until: Number = 0
     started_arns: tuple[str, ...] = ()
-    # The name of the durable execution that the accepted attempt is, and the ARN of its function: the job may have
-    # another one since.
-    durable_name: str = ""
-    durable_function: str = ""
+    # Of the newest attempt that is one.
+    durable: Durable | None = None
     # When somebody erased its texts.
     erased_at: Number = 0
     # The run's end has moved its backfill on: to this fire time; True as soon as that one is enqueued.
@@ -316,6 +335,11 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "dispatching" if self.status == DISPATCHED and now <= self.lease_until else self.status
 
     @property
+    def durable_execution(self) -> Durable | None:
+        """The durable execution that the newest attempt is."""
+        return self.durable if self.durable and self.durable.attempt == self.attempt else None
+
+    @property
     def is_to_stop(self) -> bool:
         """Whether a person wants the newest attempt to stop."""
         return 0 < self.attempt == self.stop_attempt
@@ -330,7 +354,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """What an open run does until then."""
         if self.status == RETRYING:
             return "retry"
-        if self.durable_name:
+        if self.durable_execution:
             return "durable"
         return "callback" if self.accepted_attempt == self.attempt else "call"
 

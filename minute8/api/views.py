@@ -137,7 +137,7 @@ def _signs(run: Run, now: float) -> dict[str, Any]:
     """What the target of the newest attempt has told, and a person wants of it."""
     signs: dict[str, Any] = {}
     if run.status == RUNNING and 0 < run.attempt == run.accepted_attempt:
-        signs["look_at" if run.durable_name else "callback_until"] = rfc3339(run.lease_until)
+        signs["look_at" if run.durable_execution else "callback_until"] = rfc3339(run.lease_until)
         signs |= {"look_problem": run.look_problem} if run.look_problem else {}
     if run.started_arns:
         signs["started"] = list(run.started_arns)

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from common.clock import SystemClock
 from common.planning.execution import Execution
-from common.runs.run import Run
+from common.runs.run import Durable, Run
 from common.storage import aws
 from common.timing.schedule import EveryTiming, Schedule
 from executor.durable import DurableExecutions, Ended, GoesOn, name_of
@@ -225,6 +225,11 @@ def durable_event(wait_s: int) -> dict[str, Any]:
     return {**plain, "minute8": plain["minute8"] | {"durable_name": NAME}}
 
 
+def run_of(target: dict[str, Any], started: tuple[str, ...]) -> Run:
+    durable = Durable.of(1, NAME, target)
+    return Run.of(FIRE, "running", attempt=1, started_at=NOW_AT, durable=durable, started_arns=started)
+
+
 def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_target: dict[str, Any]) -> None:
     """It waits in between, and goes on in a second invocation."""
     job = plain_job("alice", "report", MINUTELY, target=durable_target)
@@ -232,9 +237,9 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
     (started,) = {outcome.started for outcome in outcomes}
     assert ("/durable-execution/" in started[0], outcomes[2].accepted) == (True, True)
     durables = DurableExecutions(AnyTenant(), SystemClock())
-    record = Run.of(FIRE, "running", started_at=NOW_AT, durable_name=NAME, started_arns=started)
+    record = run_of(durable_target, started)
     assert durables.look(job, FIRE, record) == GoesOn()
-    by_name = structs.replace(record, started_arns=(), durable_function=durable_target["arn"])
+    by_name = structs.replace(record, started_arns=())
     wait_until(lambda: durables.look(job, FIRE, by_name) != GoesOn(), "it goes on")
     end = durables.look(job, FIRE, record)
     assert isinstance(end, Ended)
@@ -246,10 +251,10 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
 def test_a_durable_execution_is_stopped(durable_target: dict[str, Any]) -> None:
     job = plain_job("alice", "report", MINUTELY, target=durable_target)
     started = call_function(durable_target, durable_event(3_600), 20).started
-    record = Run.of(FIRE, "running", started_at=NOW_AT, durable_name=NAME, started_arns=started)
+    record, durable = run_of(durable_target, started), Durable.of(1, NAME, durable_target)
     durables = DurableExecutions(AnyTenant(), SystemClock())
-    assert durables.stop(job, FIRE, record) == ""
+    assert durables.stop(durable, FIRE, record) == ""
     end = durables.look(job, FIRE, record)
     assert isinstance(end, Ended)
     assert (end.outcome.permanent, end.outcome.error_type) == (True, "Stopped")
-    assert durables.stop(job, FIRE, record) == "the durable execution had ended before: STOPPED"
+    assert durables.stop(durable, FIRE, record) == "the durable execution had ended before: STOPPED"

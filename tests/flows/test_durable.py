@@ -32,7 +32,8 @@ class FakeLambda:
     """Lambda, as far as it has durable executions: a name with the same payload is started once."""
 
     world: World
-    by_name: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # By function and name.
+    by_name: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     starts: int = 0
     # Raised by the next calls, each once: before the execution begins, and after.
     before: list[BaseException] = field(default_factory=list)
@@ -43,16 +44,16 @@ class FakeLambda:
         assert request["InvocationType"] == "Event"
         if self.before:
             raise self.before.pop()
-        name, payload = request["DurableExecutionName"], request["Payload"]
-        if name not in self.by_name:
+        key, payload = (request["FunctionName"], request["DurableExecutionName"]), request["Payload"]
+        if key not in self.by_name:
             self.starts += 1
-            arn = f"{request['FunctionName']}/durable-execution/{name}/1"
-            self.by_name[name] = {"DurableExecutionArn": arn, "payload": payload, "Status": "RUNNING"}
+            arn = f"{key[0]}/durable-execution/{key[1]}/1"
+            self.by_name[key] = {"DurableExecutionArn": arn, "payload": payload, "Status": "RUNNING"}
         if self.after:
             raise self.after.pop()
-        if self.by_name[name]["payload"] != payload:
+        if self.by_name[key]["payload"] != payload:
             raise refused("DurableExecutionAlreadyStartedException", 409)
-        arn = self.by_name[name]["DurableExecutionArn"]
+        arn = self.by_name[key]["DurableExecutionArn"]
         return {
             "Payload": io.BytesIO(b""),
             "DurableExecutionArn": arn,
@@ -67,9 +68,8 @@ class FakeLambda:
         return arns[request["DurableExecutionArn"]]
 
     def list_durable_executions_by_function(self, **request: Any) -> dict[str, Any]:
-        assert f"{request['FunctionName']}:{request['Qualifier']}" == ALIAS
-        name = request["DurableExecutionName"]
-        return {"DurableExecutions": [self.by_name[name]] if name in self.by_name else []}
+        key = f"{request['FunctionName']}:{request['Qualifier']}", request["DurableExecutionName"]
+        return {"DurableExecutions": [self.by_name[key]] if key in self.by_name else []}
 
     def stop_durable_execution(self, **request: Any) -> None:
         self.end("STOPPED", Error=request["Error"])
@@ -161,7 +161,7 @@ def test_an_attempt_begins_after_the_known_end_of_the_one_before(world: World, f
         ["Boom", "TimedOut"],
     )
     assert len(functions.by_name) == 2
-    assert all(len(name) == 51 for name in functions.by_name)
+    assert all(len(name) == 51 for _, name in functions.by_name)
 
 
 @pytest.mark.parametrize("kill", ["before", "after"])
@@ -243,22 +243,25 @@ def test_nobody_looks_longer_than_a_durable_execution_can_last(world: World, fun
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True])
-@pytest.mark.parametrize("damage", [{}, {"started_arns": ["report"]}, {"durable_function": "report"}])
+@pytest.mark.parametrize(
+    "durable",
+    [None, {"attempt": 1, "name": "m8", "function": ""}, {"attempt": 1, "name": "", "function": "a"}],
+)
 def test_a_record_that_does_not_say_where_its_execution_is_ends(
-    world: World, functions: FakeLambda, damage: dict[str, Any], is_cancelled: bool
+    world: World, functions: FakeLambda, durable: dict[str, Any] | None, is_cancelled: bool
 ) -> None:
     """Each look raised, and the message became a dead letter."""
     register(world)
     world.run_until(DUE)
     run = {key: value for key, value in run_of(world).items() if key != "started_arns"}
-    world.table("runs").put(run | {"durable_function": ""} | damage)
+    world.table("runs").put(run | {"durable": durable})
     if is_cancelled:
         world.manual.cancel("alice", "alice:job:20261121T031500Z", "")
     world.run_until("2026-11-21T03:30:00Z", ticks=True)
     run = run_of(world)
     error_type = "StoppedByHand" if is_cancelled else "EndUnknown"
     assert (run["status"], run["attempts"][0]["error_type"]) == ("failed", error_type)
-    assert ("names neither" in str(run), len(world.sqs)) == (True, 0)
+    assert ("does not name" in str(run), len(world.sqs)) == (bool(durable) or not is_cancelled, 0)
 
 
 def test_a_cancelled_run_stops_its_durable_execution(world: World, functions: FakeLambda) -> None:
@@ -331,6 +334,88 @@ def test_a_start_whose_answer_was_lost_is_looked_for_at_its_own_function(
     assert (functions.starts, world.statuses(*KEY)) == (1, ["running"])
 
 
+OTHER = {"kind": "lambda", "arn": f"{ALIAS}-2", "invocation": "Event", "durable": True}
+ENDPOINT = {"kind": "http", "url": "https://example.com/report"}
+
+
+@pytest.mark.parametrize("target", [OTHER, ENDPOINT])
+def test_a_dead_executor_and_an_edit_start_nothing_twice(
+    world: World, functions: FakeLambda, target: dict[str, Any]
+) -> None:
+    """The takeover called the function that the job has since, beside the first one's execution."""
+    register(world)
+    functions.after.append(Killed())
+    world.run_until(DUE)
+    world.registry.put(*KEY, job(at=DUE) | {"target": target})
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["running"])
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["succeeded"])
+
+
+def test_after_a_dead_executor_and_an_edit_the_other_function_is_called_if_the_first_never_was(
+    world: World, functions: FakeLambda
+) -> None:
+    register(world, retry={"max_attempts": 1})
+    functions.before.append(Killed())
+    world.run_until(DUE)
+    world.registry.patch(*KEY, {"target": OTHER})
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["running"])
+    assert next(iter(functions.by_name))[0] == OTHER["arn"]
+
+
+@pytest.mark.parametrize("rest", ["pause", "on_crash"])
+def test_an_execution_whose_executor_died_is_followed_and_not_given_up(
+    world: World, functions: FakeLambda, rest: str
+) -> None:
+    """A second attempt began beside it, or the run failed while it went on."""
+    register(world, **({"on_crash": "fail"} if rest == "on_crash" else {}))
+    functions.after.append(Killed())
+    world.run_until(DUE)
+    if rest == "pause":
+        world.store.pause(*KEY)
+        world.run_until("2026-11-21T03:20:00Z", ticks=True)
+        world.store.resume(*KEY)
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["running"])
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (1, ["succeeded"])
+
+
+def test_an_attempt_whose_answer_was_lost_does_not_end_with_the_attempt_before(
+    world: World, functions: FakeLambda
+) -> None:
+    """The look saw the first attempt's execution, and a third began beside the second."""
+    register(world, retry={"max_attempts": 3, "base_s": 10})
+    world.run_until(DUE)
+    functions.end("FAILED", Error={"ErrorType": "Boom", "ErrorMessage": "it broke"})
+    functions.after.append(ReadTimeoutError(endpoint_url="https://lambda"))
+    world.run_until("2026-11-21T03:15:17Z")
+    functions.before.clear()
+    world.run_until("2026-11-21T03:40:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (2, ["running"])
+    functions.end("SUCCEEDED")
+    world.run_until("2026-11-21T03:50:00Z", ticks=True)
+    assert (functions.starts, world.statuses(*KEY)) == (2, ["succeeded"])
+
+
+@pytest.mark.parametrize("is_dead", [False, True])
+def test_the_run_of_a_deleted_job_ends_and_says_that_its_execution_goes_on(
+    world: World, functions: FakeLambda, is_dead: bool
+) -> None:
+    register(world)
+    functions.after += [Killed()] if is_dead else []
+    world.run_until(DUE)
+    world.store.delete(*KEY)
+    world.run_until("2026-11-21T03:30:00Z", ticks=True)
+    (attempt,) = run_of(world)["attempts"]
+    assert (attempt["error_type"], functions.newest["Status"]) == ("deleted", "RUNNING")
+    assert attempt["error"].endswith("; its durable execution goes on")
+
+
 def test_an_execution_that_somebody_else_stopped_is_not_tried_again(
     world: World, functions: FakeLambda
 ) -> None:
@@ -391,8 +476,8 @@ def test_a_durable_function_calls_nobody_back(world: World, functions: FakeLambd
 def test_a_name_is_of_stage_execution_and_attempt(world: World, functions: FakeLambda) -> None:
     register(world)
     world.run_until(DUE)
-    (name,) = functions.by_name
-    body = json.loads(functions.by_name[name]["payload"])["minute8"]
+    (((_, name), started),) = functions.by_name.items()
+    body = json.loads(started["payload"])["minute8"]
     assert (body["durable_name"], "outcome_token" in body) == (name, False)
     execution = parse_execution_id("alice", body["execution_id"])
     assert durable.name_of("test", replace(execution, attempt=1)) == name
