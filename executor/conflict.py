@@ -110,16 +110,24 @@ def decide(conflict: Conflict, claim: Claim, now: float) -> Action:
     is_ended_by_hand = record.status == FAILED and record.is_to_stop and record.attempt == attempt
     if is_ended_by_hand and not (record.stopped_at or record.stop_problem):
         return Stop(record)
-    durable = record.durable_execution
-    is_running = record.status == RUNNING and record.attempt == attempt
-    is_going = is_running and (durable is not None or record.lease_until >= now)
-    if conflict.is_deleted and is_going and record.reported_attempt != attempt:
-        unanswered = not record.awaits_callback(attempt) and not durable
-        words = f"{conflict.no_takeover}; its durable execution goes on" if durable else conflict.no_takeover
-        return Settle(record, Outcome(False, True, DELETED_JOB, words, unanswered=unanswered), now)
+    if conflict.is_deleted and (end := _end_with_job(record, attempt, conflict.no_takeover, now)):
+        return end
     if record.awaits_callback(attempt):
         return _late_end(record, now)
     return _after_a_death(record, conflict, claim, now) or _claimed_before(record, claim, now)
+
+
+def _end_with_job(record: Run, attempt: int, words: str, now: float) -> Settle | None:
+    """The end of an attempt that goes on, though its job was deleted."""
+    if record.status != RUNNING or record.attempt != attempt or record.reported_attempt == attempt:
+        return None
+    if record.durable_execution:
+        words = f"{words}; its durable execution goes on"
+        return Settle(record, Outcome(False, True, DELETED_JOB, words), now)
+    if record.lease_until < now:
+        return None
+    unanswered = not record.awaits_callback(attempt)
+    return Settle(record, Outcome(False, True, DELETED_JOB, words, unanswered=unanswered), now)
 
 
 def _late_end(record: Run, now: float) -> ComeAgain | Look | Settle:
