@@ -1,34 +1,40 @@
-/** The editor's form loses no field: neither those of docs/job.md nor those that a later API adds. */
+/** The editor's form loses no field: neither those that are declared nor those that a later API adds. */
 
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { anchored, type Definition, definitionOf, type Form, formOf } from "../src/lib/definition";
+import { anchored, BOXES, type Box, type Definition, definitionOf, type Form, formOf } from "../src/lib/definition";
+import { BOUNDS, CALL, FOLLOWING, JOB, labelOf, POLICIES, TIMINGS } from "../src/views/editor-fields";
 
-const PAGE = readFileSync(new URL("../../docs/job.md", import.meta.url), "utf8");
-
-/** The example of each field in the tables below a heading. */
-function examples(heading: string): Definition {
-  const section = PAGE.split(/^#+ /m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
-  const rows = section.split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
-  return Object.fromEntries(
-    rows.flatMap(([, field, , , , , example]) => {
-      const name = /^`(\w+)`$/.exec(field ?? "")?.[1];
-      return name && example ? [[name, JSON.parse(example.slice(1, -1))]] : [];
-    }),
-  );
+/** A value of the kind of a field, which is not its default. */
+function exampleOf({ path, kind, words = [] }: (typeof BOXES)[Box]): unknown {
+  const values: Record<string, unknown> = { list: ["a", "b"], json: [{ a: 1 }], text: `a ${path}`, duration: "90m" };
+  return kind === "choice" ? words.at(-1) : (values[kind] ?? 7);
 }
 
-const { cron, every, at, schedules, ...always } = examples("Schedule");
-const KINDS = ["lambda", "http", "sqs", "sns", "event_bus", "step_functions"];
+/** A value for each field below a path, by name. */
+function all(at: string): Definition {
+  const below = Object.values(BOXES).filter(({ path }) => path.startsWith(at) && !path.slice(at.length).includes("."));
+  return Object.fromEntries(below.map((field) => [field.path.slice(at.length), exampleOf(field)]));
+}
+
+const { target: _more, ...job } = all("");
+const { cron, every, at, schedules, ...always } = all("schedule.");
+const exclude = all("schedule.exclude.");
+const pace = all("schedule.pace.");
+const TARGETS: Definition[] = [
+  { kind: "http", url: "https://hooks.example.com/x", headers: { "x-team": "a" }, envelope: false },
+  { kind: "lambda", arn: "a", role_arn: "r", external_id: "billing", invocation: "Event", envelope: false },
+  { kind: "sqs", arn: "a", message_group_id: "g" },
+];
 const FULL: [string, Definition][] = [{ cron }, { every }, { every: 90 }, { at }, { schedules }].flatMap((when) =>
-  KINDS.map((kind): [string, Definition] => [
-    `${JSON.stringify(when)} ${kind}`,
+  TARGETS.map((target): [string, Definition] => [
+    `${JSON.stringify(when)} ${target.kind}`,
     {
-      ...examples("Job"),
-      schedule: { ...always, ...when, exclude: examples("Exclude") },
-      retry: examples("Retry"),
-      alert: examples("Alert"),
-      target: { ...examples("Target"), ...examples(`Target \`${kind}\``) },
+      ...job,
+      schedule: { ...always, ...when, exclude, pace },
+      retry: all("retry."),
+      alert: all("alert."),
+      concurrency: all("concurrency."),
+      target,
     },
   ]),
 );
@@ -49,10 +55,9 @@ function withOthers(definition: Definition): Definition {
 const [[, FIRST = {}] = []] = FULL;
 
 describe("a form of a stored job", () => {
-  it("is tested with every field of docs/job.md", () => {
+  it("is tested with every field", () => {
     expect(Object.keys(FIRST)).toEqual(expect.arrayContaining(["owner", "runbook", "on_crash", "catch_up"]));
-    expect(FIRST.schedule).toMatchObject({ cron: "30 2 * * *", spread_s: 60, exclude: { calendars: ["holidays"] } });
-    expect(FIRST.target).toMatchObject({ kind: "lambda", envelope: false, external_id: "billing" });
+    expect(FIRST.schedule).toMatchObject({ spread_s: 7, exclude: { calendars: ["a", "b"] } });
     expect(Object.keys(FIRST.retry as Definition)).toHaveLength(5);
   });
 
@@ -156,4 +161,24 @@ describe("an interval", () => {
   ])("%o of a job keeps its anchor where the API keeps it", (schedule, before, anchor) =>
     expect(anchored(schedule, before).anchor).toBe(anchor),
   );
+});
+
+describe("a field that is added to the declaration", () => {
+  const field = { path: "schedule.depth_s", kind: "integer", description: "How deep it goes.", default: 7 };
+
+  it("has a box that is called as the field", () => {
+    expect(labelOf("depth_s", field)).toEqual(["schedule: depth s", "How deep it goes.", undefined]);
+  });
+
+  it("offers its words, and of a part also nothing, which is the default", () => {
+    const words = { ...field, kind: "choice", words: ["calm", "wild"] };
+    expect(labelOf("mood", { ...words, path: "mood" })[2]).toEqual({ calm: "calm", wild: "wild" });
+    expect(labelOf("mood", words)[2]).toEqual({ "": "as usual", calm: "calm", wild: "wild" });
+  });
+
+  it("leaves no field without a box", () => {
+    const placed = [JOB, ...Object.values(TIMINGS), CALL, POLICIES, BOUNDS, FOLLOWING].flat();
+    const addresses = ["target_kind", "target_arn", "target_url"];
+    expect([...new Set([...placed, ...addresses])].sort()).toEqual(Object.keys(BOXES).sort());
+  });
 });

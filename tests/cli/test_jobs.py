@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from common.registration.definition import JobDefinition
-from minute8.cli.commands import jobs
+from minute8.cli.commands import define
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -254,7 +254,7 @@ def test_a_change_during_the_editing_is_kept(desk: Desk, monkeypatch: pytest.Mon
         desk.office.alice("PUT", "/v1/jobs/report", job(cron="0 4 * * *"))
         return definition | {"name": "Report"}
 
-    monkeypatch.setattr(jobs, "edited_in_editor", slowly)
+    monkeypatch.setattr(define, "edited_in_editor", slowly)
     assert desk("jobs", "edit", "report").code == 4
     assert desk.office.alice("GET", "/v1/jobs/report").json["schedule"] == {"cron": "0 4 * * *"}
 

@@ -6,11 +6,17 @@ import inspect
 
 from minute8.api.app import ROUTES
 from minute8.client import Client, Operator
-from scripts import client_operations, client_types
+from scripts import client_operations, client_types, console_fields
 
 
 def test_the_committed_types_are_generated_from_the_document() -> None:
     assert client_types.OUTPUT.read_text() == client_types.generated(), "run: python -m scripts.client_types"
+
+
+def test_the_committed_boxes_of_the_editor_are_generated_from_the_declaration() -> None:
+    assert console_fields.OUTPUT.read_text() == console_fields.generated(), (
+        "run: python -m scripts.console_fields"
+    )
 
 
 def test_the_committed_methods_are_generated_from_the_routes() -> None:

@@ -12,6 +12,7 @@ from common.registration.definition import JobDefinition
 from common.registration.fields import Field, fields, sections
 from common.registration.schedule_definition import ScheduleDefinition
 from minute8.cli.job_options import options_of_fields
+from scripts import console_fields
 from scripts.tables import rows_of_fields
 
 MOODS = Annotated[Literal["calm", "wild"], Meta(description="How it feels.")]
@@ -67,6 +68,16 @@ def test_a_new_field_has_a_row_in_docs_job(extended: type[Struct]) -> None:
     rows = rows_of_fields(extended)
     assert '| `mood` | How it feels | calm or wild | `"calm"` |' in rows["Job"]
     assert "| `depth_s` | How deep it goes | 1 to 9 | `null` |" in rows["Schedule"]
+
+
+def test_a_new_field_has_a_box_in_the_editor(extended: type[Struct]) -> None:
+    boxes = console_fields.generated(extended)
+    feels = 'description: "How it feels.", default: "calm", words: ["calm", "wild"]'
+    assert f'  mood: {{ path: "mood", kind: "choice", {feels} }},\n' in boxes
+    assert (
+        '  depth_s: { path: "schedule.depth_s", kind: "integer", description: "How deep it goes." },\n'
+        in boxes
+    )
 
 
 def test_a_new_field_has_its_default_where_exports_leave_it_out(extended: type[Struct]) -> None:

@@ -1,130 +1,25 @@
 /** A job's definition as a form holds it: flat texts, and how they become JSON and back. Pure. */
 
-export interface Form {
-  job_id: string;
-  name: string;
-  tags: string;
-  owner: string;
-  runbook: string;
-  mode: "cron" | "every" | "at" | "schedules";
-  cron: string;
-  every: string;
-  at: string;
-  /** Several schedules as JSON. */
-  schedules: string;
-  timezone: string;
-  dialect: string;
-  dst: string;
-  anchor: string;
-  start_at: string;
-  end_at: string;
-  exclude_dates: string;
-  exclude_weekdays: string;
-  exclude_calendars: string;
-  max_runs: string;
-  include_calendars: string;
-  on_excluded: string;
-  spread_s: string;
-  jitter_s: string;
-  pace_per_second: string;
-  pace_tolerance_s: string;
-  pace_key: string;
-  target_kind: string;
-  target_arn: string;
-  target_url: string;
-  target_role_arn: string;
-  /** Empty: in an envelope, as without a word. */
-  target_envelope: string;
-  /** The other fields of the target as JSON; empty if it has none. */
-  target_more: string;
-  /** As JSON. */
-  payload: string;
-  timeout_s: string;
-  max_attempts: string;
-  base_s: string;
-  factor: string;
-  cap_s: string;
-  max_age_s: string;
-  start_deadline_s: string;
-  catch_up: string;
-  overlap: string;
-  on_crash: string;
-  after_completion: string;
-  completion: string;
-  callback_timeout_s: string;
-  pause_after_failures: string;
-  concurrency_key: string;
-  concurrency_limit: string;
-  when_full: string;
-  max_wait_s: string;
-  longer_than_s: string;
-  shorter_than_s: string;
-  no_success_for_s: string;
-  dead_letter: string;
-}
+import { FIELDS, type FieldOfJob } from "./fields";
 
+const OF_TARGETS = {
+  target_kind: { path: "target.kind", kind: "text" },
+  target_arn: { path: "target.arn", kind: "text" },
+  target_url: { path: "target.url", kind: "text" },
+  target_role_arn: { path: "target.role_arn", kind: "text" },
+  target_envelope: { path: "target.envelope", kind: "flag", default: true },
+  // After those with a box: it holds the others as JSON, and is empty if there are none.
+  target_more: { path: "target", kind: "others" },
+} as const;
+
+export type Box = keyof typeof FIELDS | keyof typeof OF_TARGETS;
+export type Form = Record<Box | "job_id", string> & { mode: "cron" | "every" | "at" | "schedules" };
 export type Definition = Record<string, unknown>;
 
-type Box = Exclude<keyof Form, "job_id" | "mode">;
-type Kind = "text" | "number" | "list" | "json" | "choice" | "flag" | "others";
-
-/** The path of each box in the definition, and how its text is read. */
-const BOXES: Record<Box, [path: string, kind: Kind]> = {
-  name: ["name", "text"],
-  tags: ["tags", "list"],
-  owner: ["owner", "text"],
-  runbook: ["runbook", "text"],
-  cron: ["schedule.cron", "text"],
-  every: ["schedule.every", "number"],
-  at: ["schedule.at", "text"],
-  schedules: ["schedule.schedules", "json"],
-  timezone: ["schedule.timezone", "text"],
-  dialect: ["schedule.dialect", "text"],
-  dst: ["schedule.dst", "text"],
-  anchor: ["schedule.anchor", "text"],
-  start_at: ["schedule.start_at", "text"],
-  end_at: ["schedule.end_at", "text"],
-  exclude_dates: ["schedule.exclude.dates", "list"],
-  exclude_weekdays: ["schedule.exclude.weekdays", "list"],
-  exclude_calendars: ["schedule.exclude.calendars", "list"],
-  max_runs: ["schedule.max_runs", "number"],
-  include_calendars: ["schedule.include_calendars", "list"],
-  on_excluded: ["schedule.on_excluded", "text"],
-  spread_s: ["schedule.spread_s", "number"],
-  jitter_s: ["schedule.jitter_s", "number"],
-  pace_per_second: ["schedule.pace.per_second", "number"],
-  pace_tolerance_s: ["schedule.pace.tolerance_s", "number"],
-  pace_key: ["schedule.pace.key", "text"],
-  payload: ["payload", "json"],
-  timeout_s: ["timeout_s", "number"],
-  max_attempts: ["retry.max_attempts", "number"],
-  base_s: ["retry.base_s", "number"],
-  factor: ["retry.factor", "number"],
-  cap_s: ["retry.cap_s", "number"],
-  max_age_s: ["retry.max_age_s", "number"],
-  start_deadline_s: ["start_deadline_s", "number"],
-  catch_up: ["catch_up", "choice"],
-  overlap: ["overlap", "choice"],
-  on_crash: ["on_crash", "choice"],
-  after_completion: ["after_completion", "choice"],
-  completion: ["completion", "choice"],
-  callback_timeout_s: ["callback_timeout_s", "number"],
-  pause_after_failures: ["pause_after_failures", "number"],
-  concurrency_key: ["concurrency.key", "text"],
-  concurrency_limit: ["concurrency.limit", "number"],
-  when_full: ["concurrency.when_full", "text"],
-  max_wait_s: ["concurrency.max_wait_s", "number"],
-  longer_than_s: ["alert.longer_than_s", "number"],
-  shorter_than_s: ["alert.shorter_than_s", "number"],
-  no_success_for_s: ["alert.no_success_for_s", "number"],
-  dead_letter: ["dead_letter", "text"],
-  target_kind: ["target.kind", "text"],
-  target_arn: ["target.arn", "text"],
-  target_url: ["target.url", "text"],
-  target_role_arn: ["target.role_arn", "text"],
-  target_envelope: ["target.envelope", "flag"],
-  // After those with a box: it holds what they leave.
-  target_more: ["target", "others"],
+/** Each box: its path in the definition, and how its text is read. */
+export const BOXES: Record<Box, Omit<FieldOfJob, "description"> & { description?: string }> = {
+  ...FIELDS,
+  ...OF_TARGETS,
 };
 const OF_TARGET: readonly Box[] = ["target_arn", "target_url", "target_role_arn"];
 
@@ -140,6 +35,9 @@ function ownOf(kind: string): string[] {
 
 const NAMES = Object.keys(BOXES) as Box[];
 
+/** Choices of the job itself show their default; other boxes stay empty for it. */
+const shown = (name: Box) => (BOXES[name].kind === "choice" && BOXES[name].path === name ? BOXES[name].default : "");
+
 const EMPTY = Object.fromEntries(["job_id", ...NAMES].map((name) => [name, ""])) as unknown as Form;
 
 /** The form of a new job. */
@@ -148,24 +46,24 @@ export const BLANK: Form = {
   ...{ mode: "cron", cron: "0 9 * * *", every: "1h" },
   schedules: '[\n  {"cron": "0 9 * * 1-5"},\n  {"cron": "0 12 * * 6", "payload_patch": {}}\n]',
   ...{ target_kind: "lambda", payload: "null" },
-  ...{ catch_up: "latest", overlap: "allow", on_crash: "retry", after_completion: "keep", completion: "answer" },
+  ...Object.fromEntries(NAMES.filter(shown).map((name) => [name, shown(name)])),
 };
 
 /** The form of a definition. Boxes for what a job does not have stay empty. */
 export function formOf(id: string, definition: Definition): Form {
   const mode =
     (["every", "at", "schedules"] as const).find((kind) => valueAt(definition, `schedule.${kind}`) != null) ?? "cron";
-  const texts = NAMES.map((name) => [name, textOf(name, valueAt(definition, BOXES[name][0]))]);
-  return { ...BLANK, ...Object.fromEntries(texts), job_id: id, mode };
+  const texts = NAMES.map((name) => [name, textOf(name, valueAt(definition, BOXES[name].path))]);
+  return { ...BLANK, ...Object.fromEntries(texts), job_id: id, mode } as Form;
 }
 
 function textOf(name: Box, value: unknown): string {
-  const [, kind] = BOXES[name];
+  const { kind } = BOXES[name];
   if (kind === "others") return othersOf(isObject(value) ? value : {});
-  if (kind === "flag") return value === false ? "false" : "";
+  if (kind === "flag") return value == null || value === BOXES[name].default ? "" : String(value);
   if (name === "schedules" && value == null) return "";
   if (kind === "json") return JSON.stringify(value ?? null, null, 2);
-  if (value === null || value === undefined) return kind === "choice" ? BLANK[name] : "";
+  if (value === null || value === undefined) return String(shown(name));
   return kind === "list" && Array.isArray(value) ? value.join(", ") : String(value);
 }
 
@@ -206,7 +104,7 @@ export function definitionOf(form: Form, stored?: Definition): Written {
   }
   for (const name of NAMES) {
     if (after[name] === before[name]) continue;
-    const [path, kind] = BOXES[name];
+    const { path, kind } = BOXES[name];
     try {
       const value = read(after[name], kind);
       if (kind === "others") definition.target = withOthers(definition.target, value ?? {});
@@ -234,7 +132,7 @@ export function anchored(schedule: Definition, job: Anchored | null): Definition
 }
 
 /** What goes into each of several schedules, and not beside them. */
-const OF_ONE: readonly Box[] = [
+export const OF_ONE: readonly Box[] = [
   "timezone",
   "exclude_dates",
   "exclude_weekdays",
@@ -256,15 +154,15 @@ function said(form: Form): Form {
 }
 
 /** What a text says; undefined if it is empty. Throws if JSON is wrong. */
-function read(text: string, kind: Kind): unknown {
+function read(text: string, kind: string): unknown {
   const trimmed = text.trim();
   if (!trimmed) return undefined;
   if (kind === "json" || kind === "others") return JSON.parse(trimmed);
-  if (kind === "flag") return trimmed === "false" ? false : undefined;
+  if (kind === "flag") return trimmed === "true";
   if (kind === "list") return listOf(trimmed);
-  // Any other text stays as it is, so that the API says what is wrong with it.
-  if (kind === "number" && /^-?\d+(\.\d+)?$/.test(trimmed)) return Number(trimmed);
-  return kind === "number" ? trimmed : text;
+  if (kind === "text" || kind === "choice") return text;
+  // A number. Any other text stays as it is, so that the API says what is wrong with it.
+  return /^-?\d+(\.\d+)?$/.test(trimmed) ? Number(trimmed) : trimmed;
 }
 
 function listOf(text: string): string[] {
@@ -305,7 +203,7 @@ export function fieldOf(name: string, kind = ""): keyof Form | undefined {
   for (const parts = name.split("."); parts.length; parts.pop()) {
     const path = parts.join(".");
     const found =
-      NAMES.find((box) => BOXES[box][0] === path) ?? NAMES.find((box) => BOXES[box][0].startsWith(`${path}.`));
+      NAMES.find((box) => BOXES[box].path === path) ?? NAMES.find((box) => BOXES[box].path.startsWith(`${path}.`));
     if (found) return OF_TARGET.includes(found) && !boxesOf(kind).includes(found) ? "target_more" : found;
   }
   return undefined;

@@ -1,6 +1,6 @@
-import type { ComponentChildren, JSX } from "preact";
+import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
-import { BLANK, type Form } from "../lib/definition";
+import { BLANK, BOXES, type Box, type Form, OF_ONE } from "../lib/definition";
 import { session } from "../lib/session";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
@@ -14,6 +14,7 @@ interface Props {
 }
 
 const ARN = "Its ARN.";
+const OF_AWS = "minutes hours day-of-month month day-of-week year; one of the day fields is ?.";
 const OF_ROLE = "The ARN of the role that calls it; Minute8’s own if empty.";
 
 /** What the address of each kind of target is called. */
@@ -55,10 +56,7 @@ export function EditorFields(props: Props): JSX.Element {
           {props.isNew ? (
             <Line {...props} name="job_id" label="Id" hint="Letters, digits, . _ -; made up if empty." mono />
           ) : null}
-          <Line {...props} name="name" label="Name" hint="For people." />
-          <Line {...props} name="tags" label="Tags" hint="Separated by commas." />
-          <Line {...props} name="owner" label="Owner" hint="Who answers for it; failure events say so." />
-          <Line {...props} name="runbook" label="Runbook" hint="The URL of what to do when it fails." />
+          <Boxes {...props} names={JOB} />
         </div>
       </Card>
       <Card title="Schedule">
@@ -87,110 +85,13 @@ export function EditorFields(props: Props): JSX.Element {
           </div>
         ) : null}
         <div class="form">
-          {form.mode === "cron" ? (
-            <>
-              <Line
-                {...props}
-                name="cron"
-                label="Cron expression"
-                hint={
-                  form.dialect === "eventbridge"
-                    ? "minutes hours day-of-month month day-of-week year; one of the day fields is ?."
-                    : "minute hour day month weekday; six fields begin with the second."
-                }
-                mono
-              />
-              <Zone {...props} />
-              <Choice {...props} name="dialect" label="Read as" of={{ "": "minute8", eventbridge: "EventBridge" }} />
-              <Choice
-                {...props}
-                name="dst"
-                label="Rule for clock changes"
-                of={{ "": "minute8", eventbridge: "EventBridge" }}
-              />
-            </>
-          ) : null}
-          {form.mode === "every" ? (
-            <>
-              <Line {...props} name="every" label="Every" hint="90m, 1h30m, or seconds." mono />
-              <When {...props} name="anchor" label="Counted from" hint="An instant; now if empty." />
-            </>
-          ) : null}
-          {form.mode === "at" ? (
-            <>
-              <When {...props} name="at" label="At" hint="2026-12-24T08:00:00Z, or a local time with a time zone." />
-              <Zone {...props} />
-            </>
-          ) : null}
-          {form.mode === "schedules" ? (
-            <Line
-              {...props}
-              name="schedules"
-              label="Schedules"
-              hint="JSON. Each may have a payload_patch; an instant that some share fires once, with the patch of the first."
-              rows={8}
-              mono
-            />
-          ) : null}
+          <Boxes {...props} names={TIMINGS[form.mode]} />
         </div>
-        <Fold {...props} title="Bounds, excluded dates, spread, pace" names={BOUNDS}>
-          <When {...props} name="start_at" label="Not before" hint="An instant." />
-          <When {...props} name="end_at" label="Ends" hint="An instant; it does not fire from then on." />
-          <Line {...props} name="max_runs" label="Ends after so many fire times" mono />
-          {form.mode === "schedules" ? null : (
-            <>
-              <DatesField
-                {...fieldOf(props, "exclude_dates")}
-                label="Not on these dates"
-                hint="2026-12-24, 2026-12-25"
-              />
-              <Line {...props} name="exclude_weekdays" label="Not on these days of a week" hint="sat, sun" />
-              <CalendarsField
-                {...fieldOf(props, "exclude_calendars")}
-                label="Not on the dates of these calendars"
-                hint="Names, separated by commas."
-              />
-              <CalendarsField
-                {...fieldOf(props, "include_calendars")}
-                label="Only on the dates of these calendars"
-                hint="Names, separated by commas."
-              />
-              <Choice
-                {...props}
-                name="on_excluded"
-                label="On an excluded date"
-                of={{
-                  "": "leave the fire time out",
-                  next: "fire on the next date",
-                  previous: "fire on the date before",
-                }}
-              />
-            </>
-          )}
-          <Line
-            {...props}
-            name="spread_s"
-            label="Spread (s)"
-            hint="All runs are due the same 0 to this many later."
-            mono
-          />
-          <Line {...props} name="jitter_s" label="Jitter (s)" hint="Each run is due 0 to this many later." mono />
-          <Line
-            {...props}
-            name="pace_per_second"
-            label="Pace (executions a second)"
-            hint="Shared by all jobs with the same key; none if empty."
-            mono
-          />
-          <Line
-            {...props}
-            name="pace_tolerance_s"
-            label="Pace: tolerance (s)"
-            hint="How far the pace may delay a run; 60 if empty."
-            mono
-          />
-          <Line {...props} name="pace_key" label="Pace: key" hint="The target if empty." mono />
-        </Fold>
+        <Fold
+          {...props}
+          title="Bounds, excluded dates, spread, pace"
+          names={form.mode === "schedules" ? BOUNDS.filter((name) => !OF_ONE.includes(name)) : BOUNDS}
+        />
       </Card>
       <Card title="Target">
         <div class="form">
@@ -210,138 +111,181 @@ export function EditorFields(props: Props): JSX.Element {
             )}
           </Field>
           <Address {...props} />
-          {form.target_kind === "http" ? null : (
-            <Line {...props} name="target_role_arn" label="Role" hint={OF_ROLE} mono />
-          )}
-          <Choice
-            {...props}
-            name="target_envelope"
-            label="What it receives"
-            of={{ "": "the payload in an envelope", false: "the payload alone" }}
-          />
-          <Line {...props} name="timeout_s" label="Time limit (s)" hint="60 if empty." mono />
-          <Line
-            {...props}
-            name="target_more"
-            label="Other fields of the target"
-            hint="JSON; docs/job.md lists those of each kind. None if empty."
-            rows={3}
-            mono
-          />
-          <Line {...props} name="payload" label="Payload" hint="JSON; texts may hold {{placeholders}}." rows={5} />
+          <Boxes {...props} names={form.target_kind === "http" ? CALL.slice(1) : CALL} />
         </div>
       </Card>
       <Card title="Policies">
         <div class="form">
-          <Choice
-            {...props}
-            name="overlap"
-            label="While the previous run goes on"
-            of={{ allow: "start it beside", skip: "skip the new one", queue_one: "let one wait" }}
-          />
-          <Choice
-            {...props}
-            name="catch_up"
-            label="Missed fire times"
-            of={{ none: "leave out", latest: "run the latest once", all: "run each of them" }}
-          />
-          <Line {...props} name="max_attempts" label="Attempts" hint="3 if empty." mono />
-          <Line {...props} name="base_s" label="First wait (s)" hint="30 if empty." mono />
+          <Boxes {...props} names={POLICIES} />
         </div>
-        <Fold {...props} title="Later attempts, deadlines, what follows" names={FOLLOWING}>
-          <Line {...props} name="factor" label="Each wait is longer by" hint="2 if empty." mono />
-          <Line {...props} name="cap_s" label="Longest wait (s)" hint="900 if empty." mono />
-          <Line {...props} name="max_age_s" label="No attempt later than (s)" hint="86,400 if empty." mono />
-          <Line
-            {...props}
-            name="start_deadline_s"
-            label="Start deadline (s)"
-            hint="Skipped if it cannot start in time; none if empty."
-            mono
-          />
-          <Line
-            {...props}
-            name="pause_after_failures"
-            label="Pause after failures in a row"
-            hint="Never if empty."
-            mono
-          />
-          <Line {...props} name="concurrency_key" label="Concurrency: key" hint="Jobs with it share the limit." mono />
-          <Line
-            {...props}
-            name="concurrency_limit"
-            label="Concurrency: runs at a time"
-            hint="No limit if empty."
-            mono
-          />
-          <Line {...props} name="when_full" label="If as many go" hint="wait or skip; wait if empty." mono />
-          <Line {...props} name="max_wait_s" label="Skip after waiting (s)" hint="3,600 if empty." mono />
-          <Line {...props} name="longer_than_s" label="Alert: a run takes over (s)" hint="None if empty." mono />
-          <Line {...props} name="shorter_than_s" label="Alert: a success takes under (s)" hint="None if empty." mono />
-          <Line {...props} name="no_success_for_s" label="Alert: no success for (s)" hint="None if empty." mono />
-          <Choice
-            {...props}
-            name="completion"
-            label="An attempt ends with"
-            of={{ answer: "the call’s answer", callback: "a callback of the target" }}
-          />
-          <Line {...props} name="callback_timeout_s" label="Wait for each callback (s)" hint="An hour if empty." mono />
-          <Choice
-            {...props}
-            name="on_crash"
-            label="After a crash during a call"
-            of={{ retry: "call again: at least once", fail: "fail: at most once" }}
-          />
-          <Choice
-            {...props}
-            name="after_completion"
-            label="After the last run"
-            of={{ keep: "keep the job", delete: "delete the job" }}
-          />
-          <Line {...props} name="dead_letter" label="Dead-letter queue" hint="An SQS queue's ARN." mono />
-        </Fold>
+        <Fold {...props} title="Later attempts, deadlines, what follows" names={FOLLOWING} />
       </Card>
     </>
   );
 }
 
-const BOUNDS = [
-  ...([
-    "start_at",
-    "end_at",
-    "max_runs",
-    "exclude_dates",
-    "exclude_weekdays",
-    "exclude_calendars",
-    "include_calendars",
-    "on_excluded",
-  ] as const),
-  ...(["spread_s", "jitter_s"] as const),
-  ...(["pace_per_second", "pace_tolerance_s", "pace_key"] as const),
-];
-const FOLLOWING = [
-  ...(["factor", "cap_s", "max_age_s", "start_deadline_s", "pause_after_failures"] as const),
-  ...(["concurrency_key", "concurrency_limit", "when_full", "max_wait_s"] as const),
-  ...(["longer_than_s", "shorter_than_s", "no_success_for_s"] as const),
-  ...(["completion", "callback_timeout_s", "on_crash", "after_completion", "dead_letter"] as const),
-];
+type Label = [label: string, hint?: string | undefined, of?: Record<string, string> | undefined];
+const NAMES_HINT = "Names, separated by commas.";
+
+/** What boxes are called. One without a row is called as its field, and explained by the field's description. */
+const LABELS: Partial<Record<Box, Label>> = {
+  name: ["Name", "For people."],
+  tags: ["Tags", "Separated by commas."],
+  owner: ["Owner", "Who answers for it; failure events say so."],
+  runbook: ["Runbook", "The URL of what to do when it fails."],
+  cron: ["Cron expression", "minute hour day month weekday; six fields begin with the second."],
+  every: ["Every", "90m, 1h30m, or seconds."],
+  at: ["At", "2026-12-24T08:00:00Z, or a local time with a time zone."],
+  schedules: [
+    "Schedules",
+    "JSON. Each may have a payload_patch; an instant that some share fires once, with the patch of the first.",
+  ],
+  timezone: ["Time zone", "UTC if empty."],
+  dialect: ["Read as", "", { "": "minute8", eventbridge: "EventBridge" }],
+  dst: ["Rule for clock changes", "", { "": "minute8", eventbridge: "EventBridge" }],
+  anchor: ["Counted from", "An instant; now if empty."],
+  start_at: ["Not before", "An instant."],
+  end_at: ["Ends", "An instant; it does not fire from then on."],
+  max_runs: ["Ends after so many fire times", ""],
+  exclude_dates: ["Not on these dates", "2026-12-24, 2026-12-25"],
+  exclude_weekdays: ["Not on these days of a week", "sat, sun"],
+  exclude_calendars: ["Not on the dates of these calendars", NAMES_HINT],
+  include_calendars: ["Only on the dates of these calendars", NAMES_HINT],
+  on_excluded: [
+    "On an excluded date",
+    "",
+    { "": "leave the fire time out", next: "fire on the next date", previous: "fire on the date before" },
+  ],
+  spread_s: ["Spread (s)", "All runs are due the same 0 to this many later."],
+  jitter_s: ["Jitter (s)", "Each run is due 0 to this many later."],
+  pace_per_second: ["Pace (executions a second)", "Shared by all jobs with the same key; none if empty."],
+  pace_tolerance_s: ["Pace: tolerance (s)", "How far the pace may delay a run; 60 if empty."],
+  pace_key: ["Pace: key", "The target if empty."],
+  target_role_arn: ["Role", OF_ROLE],
+  target_envelope: ["What it receives", "", { "": "the payload in an envelope", false: "the payload alone" }],
+  timeout_s: ["Time limit (s)"],
+  target_more: ["Other fields of the target", "JSON; docs/job.md lists those of each kind. None if empty."],
+  payload: ["Payload", "JSON; texts may hold {{placeholders}}."],
+  overlap: [
+    "While the previous run goes on",
+    "",
+    { allow: "start it beside", skip: "skip the new one", queue_one: "let one wait" },
+  ],
+  catch_up: ["Missed fire times", "", { none: "leave out", latest: "run the latest once", all: "run each of them" }],
+  max_attempts: ["Attempts"],
+  base_s: ["First wait (s)"],
+  factor: ["Each wait is longer by"],
+  cap_s: ["Longest wait (s)"],
+  max_age_s: ["No attempt later than (s)"],
+  start_deadline_s: ["Start deadline (s)", "Skipped if it cannot start in time; none if empty."],
+  pause_after_failures: ["Pause after failures in a row", "Never if empty."],
+  concurrency_key: ["Concurrency: key", "Jobs with it share the limit."],
+  concurrency_limit: ["Concurrency: runs at a time", "No limit if empty."],
+  concurrency_when_full: ["If as many go", "", { "": "as usual: wait", wait: "wait", skip: "skip the run" }],
+  concurrency_max_wait_s: ["Skip after waiting (s)"],
+  longer_than_s: ["Alert: a run takes over (s)", "None if empty."],
+  shorter_than_s: ["Alert: a success takes under (s)", "None if empty."],
+  no_success_for_s: ["Alert: no success for (s)", "None if empty."],
+  completion: ["An attempt ends with", "", { answer: "the call’s answer", callback: "a callback of the target" }],
+  callback_timeout_s: ["Wait for each callback (s)", "An hour if empty."],
+  on_crash: ["After a crash during a call", "", { retry: "call again: at least once", fail: "fail: at most once" }],
+  after_completion: ["After the last run", "", { keep: "keep the job", delete: "delete the job" }],
+  dead_letter: ["Dead-letter queue", "An SQS queue's ARN."],
+};
+export const JOB: readonly Box[] = ["name", "tags", "owner", "runbook"];
+export const TIMINGS: Record<Form["mode"], readonly Box[]> = {
+  cron: ["cron", "timezone", "dialect", "dst"],
+  every: ["every", "anchor"],
+  at: ["at", "timezone"],
+  schedules: ["schedules"],
+};
+export const CALL: readonly Box[] = ["target_role_arn", "target_envelope", "timeout_s", "target_more", "payload"];
+export const POLICIES: readonly Box[] = ["overlap", "catch_up", "max_attempts", "base_s"];
+const PLACED = new Set([...JOB, ...Object.values(TIMINGS).flat(), ...CALL, ...POLICIES]);
+/** All others of a schedule, and of the job: a field that is added has its box there. */
+const REST = (Object.keys(BOXES) as Box[]).filter((name) => !PLACED.has(name) && !name.startsWith("target_"));
+export const BOUNDS = REST.filter((name) => BOXES[name].path.startsWith("schedule."));
+export const FOLLOWING = REST.filter((name) => !BOUNDS.includes(name));
+const PLAIN: readonly Box[] = [...JOB, "payload", "exclude_weekdays"];
+const ROWS: Partial<Record<Box, number>> = { schedules: 8, target_more: 3, payload: 5 };
+
+/** What a box is called, its hint, and the words of a choice. */
+export function labelOf(name: string, field: (typeof BOXES)[Box]): Label {
+  const [label, hint, of] = LABELS[name as Box] ?? [
+    field.path.replaceAll(".", ": ").replaceAll("_", " "),
+    field.description,
+  ];
+  const offered = field.kind === "flag" ? ["true", "false"] : (field.words ?? []);
+  const isFilled = field.kind === "choice" && field.path === name;
+  const choices = offered.length ? [...(isFilled ? [] : [""]), ...offered] : [];
+  return [
+    label,
+    hint ?? (field.default === undefined ? "" : `${field.default.toLocaleString("en")} if empty.`),
+    of ?? (choices.length ? Object.fromEntries(choices.map((word) => [word, word || "as usual"])) : undefined),
+  ];
+}
+
+function Boxes({ names, ...props }: Props & { names: readonly Box[] }): JSX.Element {
+  return (
+    <>
+      {names.map((name) => (
+        <OneBox key={name} {...props} name={name} />
+      ))}
+    </>
+  );
+}
+
+function OneBox({ name, ...props }: Props & { name: Box }): JSX.Element {
+  const [label, hint, of] = labelOf(name, BOXES[name]);
+  const field = { ...fieldOf(props, name), label, ...(hint ? { hint } : {}) };
+  if (of) return <Choice {...props} name={name} label={label} of={of} />;
+  if (name === "timezone") return <Zone {...props} />;
+  if (name === "exclude_dates") return <DatesField {...field} />;
+  if (name.endsWith("_calendars")) return <CalendarsField {...field} />;
+  if (name === "at" || name === "anchor" || name.endsWith("_at"))
+    return <When {...props} name={name} label={label} hint={hint} />;
+  const isOfAws = name === "cron" && props.form.dialect === "eventbridge";
+  return (
+    <Line
+      {...props}
+      name={name}
+      label={label}
+      hint={isOfAws ? OF_AWS : hint}
+      mono={!PLAIN.includes(name)}
+      rows={ROWS[name]}
+    />
+  );
+}
 
 /** Fields that few jobs need: open where one of them says something, or is wrong. */
-function Fold(props: Props & { title: string; names: readonly (keyof Form)[]; children: ComponentChildren }) {
+function Fold(props: Props & { title: string; names: readonly Box[] }) {
   const { form, names, problems } = props;
   const [open, setOpen] = useState(() => names.some((name) => form[name] !== BLANK[name]));
   const isOpen = open || names.some((name) => problems[name]);
   return (
     <details class="fold" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{props.title}</summary>
-      {isOpen ? <div class="form">{props.children}</div> : null}
+      {isOpen ? (
+        <div class="form">
+          <Boxes {...props} />
+        </div>
+      ) : null}
     </details>
   );
 }
 
-type LineProps = Props & { name: keyof Form; label: string; hint?: string; mono?: boolean };
+type LineProps = Props & { name: keyof Form; label: string; hint?: string | undefined; mono?: boolean };
 
-function Line({ form, problems, set, name, label, hint, mono, rows }: LineProps & { rows?: number }): JSX.Element {
+function Line({
+  form,
+  problems,
+  set,
+  name,
+  label,
+  hint,
+  mono,
+  rows,
+}: LineProps & { rows?: number | undefined }): JSX.Element {
   return (
     <Input
       label={label}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -15,7 +15,6 @@ from rich.text import Text
 from common.timing.instants import relative, when
 from minute8.cli import output
 from minute8.cli.commands.many import change_each
-from minute8.cli.job_options import as_patch, edited_in_editor, merged, read_job_file, with_job_options
 from minute8.cli.options import AsJson, JobId, JobIds, complete_states, complete_tags, with_options
 from minute8.cli.output import (
     console,
@@ -30,7 +29,7 @@ from minute8.cli.output import (
 )
 from minute8.cli.rest_of_list import listed
 from minute8.cli.session import session
-from minute8.client import Client, definition_in
+from minute8.client import Client
 from minute8.client.shapes import CorruptJob, Fire, Job, JobHealth
 
 app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
@@ -38,50 +37,8 @@ app = typer.Typer(no_args_is_help=True, help="A tenant's jobs.")
 # A page with health takes a query for each job.
 _LISTED_JOBS: Final = 100
 _MAX_PAGE_JOBS: Final = 200
-Past = Annotated[bool, typer.Option("--past", help="Accept an --at that is past, which never fires.")]
-_PRINTED_FIRES = 3
 _SCHEDULE_WORD_FIELDS = ("cron", "every", "at", "timezone")
 Revision = Annotated[int | None, typer.Option(help="Only if this is still the current revision.")]
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    """How a job is created, apart from its definition's fields."""
-
-    file: Annotated[str | None, typer.Option("--file", "-f", help="The job as JSON; - is stdin.")] = None
-    paused: Annotated[bool, typer.Option("--paused", help="Create it paused.")] = False
-    note: Annotated[str | None, typer.Option(help="The reason for the pause.")] = None
-    past: Past = False
-
-    def definition(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """The definition of the file with the changes. Raises typer.BadParameter."""
-        definition = merged(read_job_file(self.file) if self.file else {}, changes)
-        state = {"state": "paused"} if self.paused else {}
-        if self.note is not None and (definition | state).get("state") != "paused":
-            raise typer.BadParameter(
-                "--note is the reason for a pause: give --paused too", param_hint="--note"
-            )
-        return definition | state | ({"note": self.note} if self.note is not None else {})
-
-
-@app.command()
-@with_job_options
-def create(
-    ctx: typer.Context,
-    job_id: Annotated[str | None, typer.Argument(help="The job's id; generated if left out.")] = None,
-    *,
-    new: NewJob,
-    as_json: AsJson = False,
-    changes: dict[str, Any],
-) -> None:
-    """Create a job, from options, from a file, or from a file with some of it changed."""
-    definition = new.definition(changes)
-    with session(ctx).client() as client:
-        job = client.create_job(definition, job_id, past=new.past)
-        coming = [] if as_json else client.next_fires(job["job_id"], _PRINTED_FIRES)["fires"]
-    _print_done(ctx, job, "created", as_json)
-    if not as_json:
-        _print_schedule(job, coming, session(ctx).clock.now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,37 +214,6 @@ def _health_rows(health: JobHealth | None, now: float) -> list[tuple[str, object
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteConditions:
-    """When a change is accepted."""
-
-    revision: Revision = None
-    past: Past = False
-
-
-@app.command()
-@with_job_options
-def edit(
-    ctx: typer.Context,
-    job_id: JobId,
-    file: Annotated[
-        str | None, typer.Option("--file", "-f", help="The whole job as JSON; - is stdin.")
-    ] = None,
-    *,
-    conditions: WriteConditions,
-    as_json: AsJson = False,
-    changes: dict[str, Any],
-) -> None:
-    """Change a job by options, from a file (which creates a missing job), or, without either, in your editor."""
-    with session(ctx).client() as client:
-        if file:
-            definition = merged(read_job_file(file), changes)
-            job = client.put_job(job_id, definition, conditions.revision, past=conditions.past)
-        else:
-            job = _edited(client, job_id, changes, conditions)
-    _print_done(ctx, job, "changed", as_json)
-
-
 @app.command()
 def pause(
     ctx: typer.Context,
@@ -296,14 +222,14 @@ def pause(
     as_json: AsJson = False,
 ) -> None:
     """Pause jobs: none of their executions starts, not even queued ones."""
-    show = partial(_print_done, ctx, done="paused")
+    show = partial(print_done, ctx, done="paused")
     change_each(ctx, job_ids, lambda client, job_id: client.pause_job(job_id, note), show, as_json)
 
 
 @app.command()
 def resume(ctx: typer.Context, job_ids: JobIds, as_json: AsJson = False) -> None:
     """Let paused jobs run again, from now on."""
-    show = partial(_print_done, ctx, done="resumed")
+    show = partial(print_done, ctx, done="resumed")
     change_each(ctx, job_ids, lambda client, job_id: client.resume_job(job_id), show, as_json)
 
 
@@ -356,7 +282,7 @@ def next_fires(
         (
             relative(fire["due_at"], now),
             fire["due_at"],
-            *([_local(fire, coming["timezone"])] if zone else []),
+            *([local_time(fire, coming["timezone"])] if zone else []),
             "skipped" if fire["skipped"] else "",
         )
         for fire in coming["fires"]
@@ -364,52 +290,13 @@ def next_fires(
     console().print(output.table(("IN", "UTC", *zone, ""), rows))
 
 
-def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: WriteConditions) -> Job:
-    """Read, change, and write only if the job did not change in between."""
-    job = client.get_job(job_id)
-    revision, past = conditions.revision or job["revision"], conditions.past
-    if "payload" in changes:  # a patch would merge it with the stored one
-        from common.jobs.payload_patch import merge_patch
-
-        rest = {name: value for name, value in changes.items() if name != "payload"}
-        definition = merge_patch(definition_in(job), as_patch(rest, job["target"]["kind"]))
-        return client.put_job(job_id, definition | {"payload": changes["payload"]}, revision, past=past)
-    if changes:
-        return client.patch_job(job_id, as_patch(changes, job["target"]["kind"]), revision, past=past)
-    definition = definition_in(job)
-    edited = edited_in_editor(definition)
-    if edited == definition:
-        raise typer.Exit(0)
-    return client.put_job(job_id, edited, revision, past=past)
-
-
-def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
-    """The schedule in words, its next times as the API plans them, and what may surprise about it."""
-    from common.preview.preview import preview, resolved_as_given  # only here: slow to load
-
-    named = ("calendars", "include_calendars")  # the API has taken their dates out
-    of_all = job["schedule_resolved"]
-    resolved = {name: value for name, value in of_all.items() if name not in named}
-    if schedules := of_all.get("schedules"):
-        resolved["schedules"] = [
-            {name: value for name, value in part.items() if name not in named} for part in schedules
-        ]
-    ahead = preview(resolved_as_given(resolved), now=int(now) + 1, count=1)
-    out = console()
-    out.print(job["schedule_words"], soft_wrap=True)
-    for fire in coming:
-        local = f"  {_local(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
-        text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
-        out.print(text, soft_wrap=True)
-    for warning in ahead.warnings:
-        out.print(f"! {warning}", soft_wrap=True)
-
-
-def _local(fire: Fire, zone: str) -> str:
+def local_time(fire: Fire, zone: str) -> str:
+    """When it is due, on the clock of a zone."""
     return datetime.fromisoformat(fire["due_at"]).astimezone(ZoneInfo(zone)).isoformat()
 
 
-def _print_done(ctx: typer.Context, job: Job, done: str, as_json: bool = False) -> None:
+def print_done(ctx: typer.Context, job: Job, done: str, as_json: bool = False) -> None:
+    """Print the changed job: a line, with its warnings and what the change ends."""
     if as_json:
         print_json(job)
         return

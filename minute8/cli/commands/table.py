@@ -29,6 +29,8 @@ ENTRIES: Mapping[str, Entry] = {
         "A tenant's jobs.",
         ".jobs:app",
         {
+            "create": ".define:create",
+            "edit": ".define:edit",
             "run": ".manual:run_now",
             "skip": ".manual:skip",
             "unskip": ".manual:unskip",
