@@ -113,7 +113,7 @@ class _NamedLine:
             validator.tenant, self.job_id, validator.validated(fields), old, now, validator.limits
         )
         if resource is not None:
-            new = self.origins.with_origin(new, resource, fields, old)
+            new = self.origins.with_origin(new, resource, old)
         if old is None or not exists(old):
             return initial.applied_to(new)
         new = old_if_same(old, new) if self.origins.are_same(old, new) else new

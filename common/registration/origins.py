@@ -27,8 +27,8 @@ class Origins(Protocol):
     def group_in(self, resource: object) -> str:
         """The group of a resource, before the resource is checked."""
 
-    def with_origin(self, new: Job, resource: Any, definition: Any, old: Job | None) -> Job:
-        """The job with the resource that its definition is made of. Raises InvalidInput."""
+    def with_origin(self, new: Job, resource: Any, old: Job | None) -> Job:
+        """The job with the resource that it is. Raises InvalidInput."""
 
     def resource_of(self, store: JobStore, job: Job) -> dict[str, Any] | None:
         """The resource that a job is, as a line holds it; None if it is none. Raises MissingText, Busy."""

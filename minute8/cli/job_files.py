@@ -52,11 +52,21 @@ def read_files(paths: list[str]) -> tuple[list[WrittenJob], list[NoJob]]:
 
     Raises BadFile.
     """
+    return jobs_of(read_entries(paths))
+
+
+def read_entries(paths: list[str]) -> list[tuple[str, Any]]:
+    """The entries of files and folders, each with its file and line. Raises BadFile."""
     entries = [
         (f"{file}:{line}", raw) for path in paths for file in _files(path) for line, raw in _entries(file)
     ]
     if not entries:
         raise BadFile(f"{', '.join(paths)}: no jobs; accepted: files that end with {', '.join(_SUFFIXES)}")
+    return entries
+
+
+def jobs_of(entries: list[tuple[str, Any]]) -> tuple[list[WrittenJob], list[NoJob]]:
+    """The jobs that the entries are, and the entries that are none."""
     jobs: dict[str, WrittenJob] = {}
     malformed = []
     for where, raw in entries:
@@ -81,15 +91,27 @@ def _entries(file: str) -> list[tuple[int, Any]]:
     """The entries of a file, each with the line on which it begins. Raises BadFile."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
-        if file.endswith(".ndjson"):
+        if file.endswith(".ndjson") or (not file.endswith(_SUFFIXES) and _is_ndjson(text)):
             lines = enumerate(text.split("\n"), 1)
-            return [(number, loads(line)) for number, line in lines if line.strip()]
+            return [(number, _of_line(line)) for number, line in lines if line.strip()]
         if file.endswith(".json"):
             return _json_entries(text)
         return yaml_entries(text)
     except (OSError, ValueError, NoEquivalent) as error:
         why = error if isinstance(error, NoEquivalent) else unreadable(error)
         raise BadFile(f"{file} cannot be read: {why}") from None
+
+
+def _is_ndjson(text: str) -> bool:
+    return isinstance(_of_line(text.partition("\n")[0]), dict)
+
+
+def _of_line(line: str) -> Any:
+    """A line's JSON, or what is wrong with it."""
+    try:
+        return loads(line)
+    except ValueError as error:
+        return BadFile(f"not JSON: {unreadable(error)}")
 
 
 def _json_entries(text: str) -> list[tuple[int, Any]]:
@@ -153,7 +175,9 @@ def yaml_text(job: dict[str, Any]) -> str:
 
 
 def _faults(raw: Any) -> Iterator[str]:
-    if not isinstance(raw, dict) or not isinstance(raw.get("job_id"), str):
+    if isinstance(raw, BadFile):
+        yield str(raw)
+    elif not isinstance(raw, dict) or not isinstance(raw.get("job_id"), str):
         yield "not a job; accepted: an object with job_id, schedule and target"
     elif raw.get("state") not in (None, "active", "paused"):
         yield f"state {json.dumps(raw['state'])} is not valid; accepted: active, paused"

@@ -9,16 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from common.errors import InvalidInput
 from common.jobs.job import PAUSED, Job
+from common.jobs.spec import JobSpec
 from common.jobs.store import JobStore
 from common.registration.defined_job import same_json
+from common.registration.target_definitions import Target, stored
 from minute8.eventbridge.groups import ScheduleGroups, check_room, joined_group
 from minute8.eventbridge.mapping import definition_of
 from minute8.eventbridge.names import DEFAULT_GROUP, job_id_of
-from minute8.eventbridge.origin import origin_of, requests_of, schedule_of
+from minute8.eventbridge.origin import JOB_FIELDS, origin_of, requests_of, schedule_of
 from minute8.eventbridge.shapes import NAME, SCHEDULE, Structure, check
 from minute8.eventbridge.stored_request import stored_request
 from minute8.eventbridge.unmapping import Inexpressible
@@ -43,19 +46,15 @@ class ScheduleLines:
         group = schedule.get("GroupName") if isinstance(schedule, Mapping) else None
         return group if isinstance(group, str) else DEFAULT_GROUP
 
-    def with_origin(self, new: Job, schedule: Any, definition: Any, old: Job | None) -> Job:
-        """The job with its schedule. `definition` must be the one that Minute8 makes of the schedule.
-
-        Raises InvalidInput.
-        """
+    def with_origin(self, new: Job, schedule: Any, old: Job | None) -> Job:
+        """The job with its schedule, which must describe the job in all that AWS's API can say. Raises InvalidInput."""
         check_schedule(schedule)
         request = {name: value for name, value in schedule.items() if name != "Name"}
         name, group = schedule["Name"], self.group_in(schedule)
         if (job_id := job_id_of(group, name)) != new.job_id:
             raise InvalidInput("job_id", "is not the one of the schedule", value=new.job_id, accepted=job_id)
         expected = definition_of(request, new.spec.target.get("schedule_arn", ""))
-        actual = definition if "anchor" in expected["schedule"] else _unanchored(definition)
-        if not same_json(expected, actual):
+        if not _describes(expected, new):
             raise InvalidInput(
                 FIELD,
                 "does not describe this line's job",
@@ -124,7 +123,19 @@ class GroupReview:
             self.new.add(name)
 
 
-def _unanchored(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The definition without its anchor: only an import knows when a rate began."""
-    schedule = {name: value for name, value in definition["schedule"].items() if name != "anchor"}
-    return {**definition, "schedule": schedule}
+def _describes(expected: Mapping[str, Any], job: Job) -> bool:
+    """Whether the job is the expected one in each field that a schedule determines."""
+    try:
+        spec = convert({**expected, "target": stored(convert(expected["target"], Target))}, JobSpec)
+    except ValidationError:  # such as a target without the schedule's ARN
+        return False
+    schedule = dict(job.spec.schedule)
+    if "anchor" not in spec.schedule:
+        schedule.pop("anchor", None)  # only an import knows when a rate began
+    before, after = to_builtins(spec), {**to_builtins(job.spec), "schedule": schedule}
+    return all(
+        same_json(expected["payload"], job.payload.value)
+        if part == "payload"
+        else same_json(before[part], after[part])
+        for part in JOB_FIELDS
+    )

@@ -25,7 +25,7 @@ MAX_KNOWN: Final = 32
 MAX_BYTES: Final = 272 * 1024
 
 # The fields of a job that a schedule determines.
-_JOB_FIELDS: Final = (
+JOB_FIELDS: Final = (
     "schedule",
     "target",
     "payload",
@@ -151,12 +151,12 @@ def changed_parts(job: Job) -> Sequence[str]:
     if "written" not in origin:
         return ()
     written, now = dict(part.split("=") for part in origin["written"].split()), _hashes(job)
-    return [part for part in _JOB_FIELDS if written[part] != now[part]]
+    return [part for part in JOB_FIELDS if written[part] != now[part]]
 
 
 def _hashes(job: Job) -> dict[str, str]:
     fields = {**to_builtins(job.spec), "payload": job.payload.attribute}
-    return {part: _hash(fields[part]) for part in _JOB_FIELDS}
+    return {part: _hash(fields[part]) for part in JOB_FIELDS}
 
 
 def _hash(value: Any) -> str:

@@ -162,7 +162,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another job": ({"job_id": "other"}, "job_id"),
     "another payload": ({"payload": "{}"}, "eventbridge"),
     "another time": ({"schedule": {"cron": "0 3 * * *", "timezone": "UTC", "spread_s": 0}}, "eventbridge"),
-    "a field that schedules do not have": ({"owner": "billing"}, "eventbridge"),
     "no schedule ARN": ({"target": {"kind": "lambda", "arn": ARN, "invocation": "Event"}}, "eventbridge"),
     "a text": ({"eventbridge": "x"}, "eventbridge"),
     "nothing": ({"eventbridge": {}}, "eventbridge.FlexibleTimeWindow"),
@@ -189,6 +188,13 @@ def test_a_line_that_says_two_things_is_refused(office: Office, name: str) -> No
     assert result["result"] == "refused"
     assert result["problem"]["errors"][0]["field"] == field
     assert office.stored() == before
+
+
+def test_a_field_that_schedules_do_not_have_stays_the_jobs(office: Office) -> None:
+    [result] = put(office, line(DAILY, owner="billing"))
+    assert result["result"] == "created"
+    exported = map(json.loads, office.alice("GET", "/v1/jobs/_export?eventbridge=true").text.splitlines())
+    assert put(office, *exported)[0]["result"] == "unchanged"
 
 
 def test_a_dry_run_makes_no_group(office: Office, aws: Aws) -> None:

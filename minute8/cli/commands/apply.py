@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 
 import typer
 from msgspec import NODEFAULT, Struct, structs, to_builtins
+from rich.console import Console
 
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
@@ -151,31 +152,37 @@ def apply(
     try:
         written, malformed = read_files(paths)
     except BadFile as error:
-        _fail(str(error))
+        fail(str(error))
     now = int(session(ctx).clock.now())
     try:
         with session(ctx).client() as client:
+            stored = {job["job_id"]: job for job in client.export_jobs()}
             steps = [Step("refused", "", entry.where, entry.why) for entry in malformed]
-            steps += planned(client, written, now, options)
+            steps += planned(client, written, stored, now, options)
             _show(steps, as_json)
             if any(step.action == "refused" for step in steps):
-                _fail("nothing was applied: some jobs are refused")
+                fail("nothing was applied: some jobs are refused")
             if options.dry_run:
                 raise typer.Exit(CHANGES if steps else 0)
             deleted = sum(step.action == "delete" for step in steps)
             if deleted and not options.yes and not as_json:
                 confirm(f"Delete {deleted} jobs?", abort=True)
-            _apply(client, steps, {job.job_id: job for job in written}, options.past)
+            apply_steps(client, steps, written, options.past)
     except Minute8Problem as error:
         if error.status in (400, 413, 422):  # 2 would say that there are changes
-            _fail("; ".join(problem_lines(error)))
+            fail("; ".join(problem_lines(error)))
         raise
 
 
-def planned(client: Client, written: Sequence[WrittenJob], now: int, options: ApplyOptions) -> list[Step]:
-    """The steps that make the stored jobs what is written."""
+def planned(
+    client: Client,
+    written: Sequence[WrittenJob],
+    stored: Mapping[str, Mapping[str, Any]],
+    now: int,
+    options: ApplyOptions,
+) -> list[Step]:
+    """The steps that make the stored jobs, as exported, what is written."""
     plan = _Plan(client, client.get_own_tenant()["tenant_id"], now, dates_by_name(client), options.past)
-    stored = {job["job_id"]: job for job in client.export_jobs()}
     results = client.put_jobs((job.line for job in written), dry_run=True, past=options.past)
     steps: list[Step] = []
     for job, result in zip(written, results, strict=True):
@@ -220,7 +227,7 @@ class _Plan:
         becomes = job.state or was
         changes = consequences(_fires(before, was), _fires(after, becomes), self.now, self.dates_of)
         fields = differing(
-            {name: stored[name] for name in changed},
+            {name: stored.get(name) for name in changed},
             {name: with_defaults(name, job.definition.get(name)) for name in changed},
         )
         if becomes != was:
@@ -248,8 +255,12 @@ def _fires(schedule: Any, state: str | None) -> Any:
     return None if state == "paused" else schedule
 
 
-def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJob], past: bool) -> None:
-    """Jobs first, then their states, then deletions: if it stops, applying again completes it."""
+def apply_steps(client: Client, steps: Sequence[Step], jobs: Sequence[WrittenJob], past: bool) -> None:
+    """Jobs first, then their states, then deletions: if it stops, applying again completes it.
+
+    Raises typer.Exit if a job is refused after all.
+    """
+    written = {job.job_id: job for job in jobs}
     refused = []
     for action in (
         "create",
@@ -275,9 +286,17 @@ def _apply(client: Client, steps: Sequence[Step], written: Mapping[str, WrittenJ
 
 def _show(steps: Sequence[Step], as_json: bool) -> None:
     if as_json:
-        print_json([_view(step) for step in steps])
+        print_json([step_view(step) for step in steps])
         return
     out = console()
+    show_steps(out, steps)
+    actions = [step.action for step in steps]
+    counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
+    out.print(counts.replace("to refused", "refused") or "no changes")
+
+
+def show_steps(out: Console, steps: Sequence[Step]) -> None:
+    """Print what happens to each job."""
     for step in steps:
         words = "; ".join(filter(None, (step.why, step.where if step.action == "refused" else "")))
         out.print(f"{SIGNS[step.action]} {step.job_id or 'no job'}  {words}".rstrip(), soft_wrap=True)
@@ -288,16 +307,14 @@ def _show(steps: Sequence[Step], as_json: bool) -> None:
         show_fires(out, step.changes)
         for line in (*ended_lines(step.ends), *step.warnings):
             out.print(f"    ! {line}", soft_wrap=True)
-    actions = [step.action for step in steps]
-    counts = ", ".join(f"{actions.count(action)} to {action}" for action in SIGNS if action in actions)
-    out.print(counts.replace("to refused", "refused") or "no changes")
 
 
 def _value(value: Any) -> str:
     return "-" if value is None else field_text(value)
 
 
-def _view(step: Step) -> dict[str, Any]:
+def step_view(step: Step) -> dict[str, Any]:
+    """What happens to a job, as JSON shows it."""
     return {
         "action": step.action,
         "job_id": step.job_id,
@@ -311,6 +328,7 @@ def _view(step: Step) -> dict[str, Any]:
     }
 
 
-def _fail(message: str) -> NoReturn:
+def fail(message: str) -> NoReturn:
+    """End the command with the exit code 1 and a message."""
     say(f"minute8: {message}")
     raise typer.Exit(ExitCode.FAILED)

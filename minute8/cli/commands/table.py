@@ -124,6 +124,8 @@ ENTRIES: Mapping[str, Entry] = {
         "Tenants; needs an operator key or AWS credentials.",
         ".tenants:app",
         {
+            "export": ".tenant_move:export_tenant",
+            "import": ".tenant_move:import_tenant",
             "delete": ".deletion:delete",
             "deletion": ".deletion:deletion",
             "rebuild-runs": ".deletion:rebuild_runs",
