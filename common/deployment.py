@@ -114,6 +114,7 @@ class Deployment:
             ledger=TenantLedger(tenants, self.known_tenants),
             guards=(named_calendars(jobs), named_secrets(tenants), schedule_guard(jobs)),
             webhook_secrets=self.webhook_secrets,
+            events=self.events,
         )
 
     @part

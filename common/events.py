@@ -23,7 +23,7 @@ RUN_SKIPPED = "Run Skipped"
 RUN_RECOVERED = "Run Recovered"
 JOB_PAUSED = "Job Paused"
 JOB_NOT_RUNNING = "Job Not Running"
-JOB_RUNS_AGAIN = "Job Runs Again"
+JOB_NOT_RUNNING_OVER = "Job Not Running Over"
 ADDRESS_OFF = "Address Switched Off"
 PACE_EXCEEDED = "Pace Exceeded"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from common import events
 from common.errors import NotFound, RevisionMismatch
 from common.events import Events
-from common.jobs.job import PAUSED, Job
+from common.jobs.job import PAUSED, Job, responsible
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.outcome import Outcome
 from common.runs.run import REQUIRED, Run, readable_runs
@@ -71,10 +71,8 @@ class FailureStreak:
 
     def succeeded(self, job: Job, execution: Execution) -> None:
         """A run has succeeded: end the streak of failures, if there is one."""
-        if execution.trigger != SCHEDULE:
-            return
         self.ran(job, execution)
-        if not job.has_failures:
+        if execution.trigger != SCHEDULE or not job.has_failures:
             return
         if not (failures_in_row := self._store.failures.end(job, execution.run_name)):
             return  # a concurrent run has published it, or a later one has failed
@@ -90,9 +88,10 @@ class FailureStreak:
 
         if execution.trigger != SCHEDULE or reason not in SKIPS or job.not_running == reason:
             return
+        now = self._store.clock.now()
         if isinstance(job.schedule.timing, AtTiming):  # it has no other run
             self._begin(job, NotRunning(reason, execution.due_at, detail))
-        elif noted := skipped(self._newest(job, execution), self._store.clock.now()):
+        elif noted := skipped(self._newest(job, execution.fire_at), now, known=job.not_running):
             self._begin(job, noted)
 
     def waits(self, job: Job, execution: Execution, detail: str) -> None:
@@ -103,21 +102,21 @@ class FailureStreak:
             self._begin(job, NotRunning(WAITS, execution.due_at, detail))
 
     def ran(self, job: Job, execution: Execution) -> None:
-        """A run was made: what is noted of skips is over, unless a share of the runs is still skipped."""
-        if not job.not_running or execution.trigger != SCHEDULE:
+        """A run was made: what is noted of skips is over, unless others are skipped. A one-off may run by hand."""
+        by_hand = execution.trigger != SCHEDULE and not isinstance(job.schedule.timing, AtTiming)
+        if not job.not_running or by_hand:
             return
-        from common.jobs.not_running import SKIPS, WAITS, share_goes_on
+        from common.jobs.not_running import LASTING, RUNS_AGAIN, goes_on
 
-        if job.not_running not in (*SKIPS, WAITS):
+        if job.not_running in LASTING:
             return
         notes, now = self._store.not_running, self._store.clock.now()
         noted = notes.of_job(job.tenant, job.job_id)
         if noted and execution.due_at < noted.since_at:
             return  # it was planned before
-        if noted and noted.is_share and share_goes_on(self._newest(job, execution), now):
+        if noted and goes_on(noted, self._newest(job, max(execution.fire_at, now)), now):
             return
-        if over := notes.end(job):
-            self._events.publish(events.JOB_RUNS_AGAIN, _of_note(job, over))
+        notes.end(job, RUNS_AGAIN)
 
     def note_if_over(self, job: Job, execution: Execution, excluded: Callable[[], Excluded]) -> None:
         """Note that no fire time follows this one, if that is so."""
@@ -129,14 +128,13 @@ class FailureStreak:
             self._begin(job, NotRunning(ENDED, execution.fire_at, why))
 
     def _begin(self, job: Job, noted: NotRunning) -> None:
-        if self._store.not_running.begin(job.tenant, job.job_id, noted, job.revision):
-            self._events.publish(events.JOB_NOT_RUNNING, _of_note(job, noted))
+        self._store.not_running.begin(job.tenant, job.job_id, noted, job.schedule_revision)
 
-    def _newest(self, job: Job, execution: Execution) -> list[Run]:
-        """The newest runs up to this one, the newest first."""
+    def _newest(self, job: Job, until: float) -> list[Run]:
+        """The newest runs whose fire times are not after `until`, the newest first."""
         query = Query(
             keys.runs_of_job(job.tenant, job.job_id),
-            sk_between=keys.runs_between(None, math.floor(execution.fire_at) + 1),
+            sk_between=keys.runs_between(None, math.floor(until) + 1),
             newest_first=True,
             page=_NEWEST,
             attributes=(*REQUIRED, "reason", "detail", "skipped_count", "skipped_from_at"),
@@ -172,20 +170,9 @@ class FailureStreak:
 
         at = self._store.clock.now()
         note = NotRunning(PAUSED_AFTER_FAILURES, at, job.note)
-        self._store.not_running.begin(job.tenant, job.job_id, note, job.revision)
+        self._store.not_running.begin(job.tenant, job.job_id, note)
         detail = {"tenant": job.tenant, "job_id": job.job_id, "note": job.note, "revision": job.revision}
         self._events.publish(events.JOB_PAUSED, {**detail, **responsible(job)})
-
-
-def responsible(job: Job | None) -> dict[str, str]:
-    """The owner and the runbook that a job names, for an event."""
-    names = {"owner": job.spec.owner, "runbook": job.spec.runbook} if job else {}
-    return {name: value for name, value in names.items() if value}
-
-
-def _of_note(job: Job, note: NotRunning) -> dict[str, object]:
-    about = {"tenant": job.tenant, "job_id": job.job_id, "reason": note.reason, "detail": note.detail}
-    return {**about, "since_at": math.floor(note.since_at), **responsible(job)}
 
 
 def _about(execution: Execution) -> dict[str, object]:

@@ -20,7 +20,7 @@ from common import telemetry
 from common.clock import Clock
 from common.errors import shown
 from common.events import RUN_SKIPPED, Events
-from common.jobs.job import DELETED, Job
+from common.jobs.job import DELETED, Job, responsible
 from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
@@ -87,8 +87,6 @@ class RunEnd:
 
     def skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         """The first attempt is not made."""
-        from executor.failure_streak import responsible
-
         self.ended(job, execution)
         if job and job.state != DELETED:
             self.failure_streak.skipped(job, execution, skip.reason, skip.detail)

@@ -380,4 +380,4 @@ class SharePlanner:
 def _notes(deployment: Deployment) -> NotRunningNotes:
     from common.jobs.failures import NotRunningNotes
 
-    return NotRunningNotes(deployment.tables.jobs, deployment.clock)
+    return NotRunningNotes(deployment.tables.jobs, deployment.clock, deployment.events)

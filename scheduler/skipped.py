@@ -16,6 +16,7 @@ from common.planning.log import ExecutionLog
 from common.planning.quarantine import Quarantine
 from common.runs.states import INVALID, MISSED
 from common.storage.unreadable import Unreadable
+from common.timing.schedule import AtTiming
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
@@ -55,7 +56,7 @@ class SkipRecorder:
         last_at = missed.last_fire_at
         last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
         self._unplanned.append(last)
-        self._buffer(lambda: self._record_missed(missed))
+        self._buffer(lambda: self._record_missed(missed, is_last=is_last))
         if is_last:
             self._buffer(lambda: self.ended_jobs.note(last, self.now))
 
@@ -111,14 +112,18 @@ class SkipRecorder:
         self.noted += 1
         self.notes.begin(tenant, job_id, NotRunning(reason, since_at, detail))
 
-    def _record_missed(self, missed: Missed) -> None:
+    def _record_missed(self, missed: Missed, *, is_last: bool) -> None:
         if not self.runs.record_missed(missed, self.now):
             return
-        from common.jobs.not_running import IN_ROW
+        from common.jobs.not_running import ENDED, IN_ROW
 
-        if missed.count >= IN_ROW and self.noted < MAX_REPORTED_ENTRIES:
-            detail = f"{missed.count} runs in a row were not planned in time"
-            self._note(missed.tenant, missed.job_id, MISSED, missed.first_fire_at, detail)
+        # No run follows the last one, which would tell that the job is over.
+        reason = ENDED if is_last and not isinstance(missed.schedule.timing, AtTiming) else MISSED
+        if (is_last or missed.count >= IN_ROW) and self.noted < MAX_REPORTED_ENTRIES:
+            runs = f"{missed.count} runs in a row were" if missed.count > 1 else "its run was"
+            end = "; no fire time is left" if reason == ENDED else ""
+            detail = f"{runs} not planned in time{end}"
+            self._note(missed.tenant, missed.job_id, reason, missed.first_fire_at, detail)
         self.events.publish(
             RUN_SKIPPED,
             {

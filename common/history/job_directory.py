@@ -89,7 +89,7 @@ class ListedJob(NamedTuple):
 
 
 class Streak(NamedTuple):
-    """How often a job has failed in a row, and why it does not run. A change of its revision starts both anew."""
+    """How often a job has failed in a row, which a change of its revision starts anew, and why it may not run."""
 
     failures: int
     revision: int

@@ -15,14 +15,16 @@ from typing import Any
 from msgspec.structs import replace
 
 from common.clock import Clock
-from common.jobs.job import DELETED, PAUSED, Job
-from common.jobs.not_running import PAUSED_AFTER_FAILURES, NotRunning, listing
+from common.events import JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER, Events
+from common.jobs.job import DELETED, PAUSED, Job, responsible
+from common.jobs.not_running import LASTING, OTHER_REASON, PAUSED_AFTER_FAILURES, NotRunning, listing
 from common.limits import STREAK_KEPT_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import Attribute, change, unchanged
 from common.storage.table import Table
 from common.storage.transactions import Transaction
+from common.storage.wire import Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,8 @@ class FailureCounts:
         if streak and streak["revision"] == item["revision"] and streak["failed_run"] == run_name:
             return counted
         began_at = streak["began_at"] if streak and counted else math.floor(self.clock.now())
-        same = streak if streak and streak["revision"] == item["revision"] else {}
         started = {
-            **{name: value for name, value in same.items() if name == "not_running"},
+            **{name: value for name, value in (streak or {}).items() if name == "not_running"},
             **key,
             "began_at": began_at,
             "revision": item["revision"],
@@ -125,50 +126,60 @@ def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
 
 
 class NotRunningNotes:
-    """The notes in the jobs table."""
+    """The notes in the jobs table. Each that begins or ends is published."""
 
-    def __init__(self, jobs: Table, clock: Clock) -> None:
+    def __init__(self, jobs: Table, clock: Clock, events: Events) -> None:
         self._jobs = jobs
         self._clock = clock
+        self._events = events
 
-    def begin(self, tenant: str, job_id: str, reason: NotRunning, revision: int | None = None) -> bool:
-        """Note that the job does not run, whatever its revision, or if it has this one.
+    def begin(
+        self, tenant: str, job_id: str, noted: NotRunning, schedule_revision: int | None = None
+    ) -> bool:
+        """Note that the job does not run, whatever its schedule, or if it has this one.
 
-        False: that is known, the job has changed, or is paused for another reason. Raises Busy.
+        False: that is known, the schedule has changed, or the job is paused or over anyway. Raises Busy.
         """
+        from common.jobs.corrupt import stored_job  # most batches note nothing
+
         job_key, key = keys.job(tenant, job_id), keys.failure_streak(tenant, job_id)
+
+        def attempt() -> Job | None:
+            item, streak = self._jobs.get(job_key), self._jobs.get(key)
+            if item is None or not _may_begin(item, noted.reason):
+                return None
+            if schedule_revision is not None and item["schedule_revision"] != schedule_revision:
+                return None
+            now, revision = math.floor(self._clock.now()), item["revision"]
+            same = streak if streak and streak["revision"] == revision else {}
+            new = {"began_at": now, "failures": 0, "failed_run": "", **same, **key, "revision": revision}
+            tx = Transaction(self._jobs.client)
+            note = {"not_running": noted.note(now), "expires_at": now + STREAK_KEPT_S}
+            tx.put(self._jobs, new | note, unchanged(streak, "revision", "failures", "failed_run"))
+            as_read = unchanged(item, "revision", "not_running")
+            tx.update(self._jobs, job_key, change({"not_running": noted.reason}), as_read)
+            tx.put(self._jobs, listing(tenant, now))
+            tx.commit()
+            return stored_job(item)
+
+        before = retry_if_changed(attempt, f"why job {job_id!r} does not run", sleep=self._clock.sleep)
+        if before is None:
+            return False
+        if before.not_running:
+            self.ended(before, OTHER_REASON)
+        about = {"tenant": tenant, "job_id": job_id, "reason": noted.reason, "detail": noted.detail}
+        since = {"since_at": math.floor(noted.since_at)}
+        self._events.publish(JOB_NOT_RUNNING, {**about, **since, **responsible(before)})
+        return True
+
+    def end(self, job: Job, over_by: str) -> None:
+        """What is noted of the job is over. Raises Busy."""
+        job_key, key = keys.job(job.tenant, job.job_id), keys.failure_streak(job.tenant, job.job_id)
 
         def attempt() -> bool:
             item, streak = self._jobs.get(job_key), self._jobs.get(key)
-            if item is None or item.get("not_running") == reason.reason:
+            if item is None or item.get("not_running") != job.not_running:
                 return False
-            if item["state"] == PAUSED and reason.reason != PAUSED_AFTER_FAILURES:
-                return False  # a run that was planned before the pause
-            present = item["revision"]
-            if revision is not None and present != revision:
-                return False
-            now = math.floor(self._clock.now())
-            same = streak if streak and streak["revision"] == present else {}
-            new = {"began_at": now, "failures": 0, "failed_run": "", **same, **key, "revision": present}
-            tx = Transaction(self._jobs.client)
-            note = {"not_running": reason.note(), "expires_at": now + STREAK_KEPT_S}
-            tx.put(self._jobs, new | note, unchanged(streak, "revision", "failures", "failed_run"))
-            as_read = unchanged(item, "revision", "not_running")
-            tx.update(self._jobs, job_key, change({"not_running": reason.reason}), as_read)
-            tx.put(self._jobs, listing(tenant, now))
-            tx.commit()
-            return True
-
-        return retry_if_changed(attempt, f"why job {job_id!r} does not run", sleep=self._clock.sleep)
-
-    def end(self, job: Job) -> NotRunning | None:
-        """The job runs again. Returns what was noted; None: nothing, or the job has changed. Raises Busy."""
-        job_key, key = keys.job(job.tenant, job.job_id), keys.failure_streak(job.tenant, job.job_id)
-
-        def attempt() -> NotRunning | None:
-            item, streak = self._jobs.get(job_key), self._jobs.get(key)
-            if item is None or item["revision"] != job.revision or "not_running" not in item:
-                return None
             tx = Transaction(self._jobs.client)
             as_read = unchanged(item, "revision", "not_running")
             tx.update(self._jobs, job_key, change(remove=["not_running"]), as_read)
@@ -176,11 +187,25 @@ class NotRunningNotes:
                 as_read = unchanged(streak, "revision", "not_running")
                 tx.update(self._jobs, key, change(remove=["not_running"]), as_read)
             tx.commit()
-            return NotRunning.of_item(streak) if streak else None
+            return True
 
-        return retry_if_changed(attempt, f"why job {job.job_id!r} does not run", sleep=self._clock.sleep)
+        if retry_if_changed(attempt, f"why job {job.job_id!r} does not run", sleep=self._clock.sleep):
+            self.ended(job, over_by)
+
+    def ended(self, job: Job, over_by: str) -> None:
+        """Publish that what was noted of the job is over."""
+        about = {"tenant": job.tenant, "job_id": job.job_id, "reason": job.not_running}
+        self._events.publish(JOB_NOT_RUNNING_OVER, {**about, "over_by": over_by, **responsible(job)})
 
     def of_job(self, tenant: str, job_id: str) -> NotRunning | None:
         """What is noted of a job."""
         streak = self._jobs.get(keys.failure_streak(tenant, job_id))
         return NotRunning.of_item(streak) if streak else None
+
+
+def _may_begin(item: Item, reason: str) -> bool:
+    """Whether a job begins not to run for this reason. A run that was planned before may say another one. Pure."""
+    if (item["state"] == PAUSED) != (reason == PAUSED_AFTER_FAILURES):
+        return False
+    known = item.get("not_running")
+    return known != reason and (known not in LASTING or reason in LASTING)

@@ -64,7 +64,7 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     # Whether the last run failed, as the executor notes; `failures.py` counts. A change of the job resets both.
     is_failing: bool = False
     failures_in_row: int = 0
-    # Why it does not run, by the names of `not_running.py`. A change of the job resets it.
+    # Why it does not run, by the names of `not_running.py`.
     not_running: str = ""
     # Coming fire times that are cancelled beforehand (`skips.py`).
     skips: tuple[int, ...] = ()
@@ -190,6 +190,12 @@ def _origin(item: Mapping[str, Any]) -> Mapping[str, Any]:
         if isinstance(value, Mapping) and "sha256" in value
     }
     return {**item, **large} if large else item
+
+
+def responsible(job: Job | None) -> dict[str, str]:
+    """The owner and the runbook that a job names, for an event."""
+    names = {"owner": job.spec.owner, "runbook": job.spec.runbook} if job else {}
+    return {name: value for name, value in names.items() if value}
 
 
 def exists(job: Job | None) -> bool:

@@ -1,8 +1,9 @@
 """Why a job does not run. Each reason has a name here, and all that tells of it reads the same note.
 
-The note is on the job's streak item (`failures.py`), and the job's item has the reason's name, so that a run costs
-nothing unless it changes something. A note is of a revision of the job: a change of the job starts anew. An address of
-a subscription that is switched off has such a note, too.
+The job's item has the reason's name, so that a run costs nothing unless it changes something. It is the truth: the
+note, on the job's streak item (`failures.py`), only says more. A note belongs to the job and outlives its changes: it
+ends by a run, by a change of what it is about, or with the job (`ended_by`). Each begin and each end is an event. An
+address of a subscription that is switched off has such a note, too.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from common.jobs.job import DELETED, PAUSED
 from common.limits import STREAK_KEPT_S
 from common.planning.execution import SCHEDULE
 from common.runs import states
@@ -30,7 +32,7 @@ from common.timing.instants import DAY_S
 
 
 class Reason(NamedTuple):
-    """When a job begins not to run for this reason, and when that is over. A change of the job ends each."""
+    """When a job begins not to run for this reason, and when that is over. A pause by hand and a deletion end each."""
 
     begins: str
     is_over: str
@@ -51,7 +53,16 @@ SKIPS: Final = (
     states.HELD,
     states.INVALID,
 )
-_IS_SKIPPED: Final = Reason("three runs in a row, or a tenth of a day's, were skipped", "it runs again")
+_IS_SKIPPED: Final = Reason(
+    "three runs in a row, or a tenth of a day's, or a one-off were skipped", "it runs again"
+)
+# A run does not end these, and no skip replaces them: those runs were planned before.
+LASTING: Final = (PAUSED_AFTER_FAILURES, ENDED, NEVER_FIRES)
+# How a note ends; a pause by hand, a resumption and a deletion end it, too.
+RUNS_AGAIN: Final = "runs_again"
+CHANGED: Final = "changed"
+RESUMED: Final = "resumed"
+OTHER_REASON: Final = "other_reason"
 # Of all jobs. A secret that is gone fails the run: that is told as a failure, `SecretMissing`.
 REASONS: Final[dict[str, Reason]] = {
     **dict.fromkeys(SKIPS, _IS_SKIPPED),
@@ -90,7 +101,7 @@ class NotRunning:
     detail: str
     is_share: bool = False
     name: str = ""
-    revision: int = 0
+    noted_at: int = 0
 
     @property
     def is_address(self) -> bool:
@@ -101,13 +112,14 @@ class NotRunning:
         """The job's id, or the subscription's name."""
         return self.name.removeprefix(_ADDRESS_MARK)
 
-    def note(self) -> Item:
-        """What is stored of it."""
+    def note(self, now: float) -> Item:
+        """What is stored of it now."""
         return {
             "reason": self.reason,
             "since_at": math.floor(self.since_at),
             "detail": cut(self.detail, _DETAIL_BYTES),
             "is_share": self.is_share,
+            "noted_at": math.floor(now),
         }
 
     @classmethod
@@ -117,30 +129,36 @@ class NotRunning:
         with suppress(*DAMAGE):
             if isinstance(note, dict) and note["reason"] in REASONS:
                 at, detail = math.floor(note["since_at"]), str(note["detail"])
-                is_share = bool(note.get("is_share"))
-                return cls(note["reason"], at, detail, is_share, name, int(item["revision"]))
+                is_share = bool(note["is_share"])
+                return cls(note["reason"], at, detail, is_share, name, math.floor(note["noted_at"]))
         return None
 
 
-def skipped(newest: Sequence[Run], now: float) -> NotRunning | None:
-    """What the newest runs of a job, the newest first, say of skips. Pure."""
+def skipped(newest: Sequence[Run], now: float, known: str = "") -> NotRunning | None:
+    """What the newest runs of a job, the newest first, say of skips. Pure.
+
+    `known` is the reason that is noted: only a row of another one replaces it, not a share.
+    """
     due = _due(newest)
-    row = list(takewhile(_is_skip, due))
+    row = list(takewhile(lambda run: _is_skip(run) and (not known or run.reason == due[0].reason), due))
     if sum(map(_fires_of, row)) >= IN_ROW:
         detail = f"{sum(map(_fires_of, row))} runs in a row were skipped: {row[0].detail}"
         return NotRunning(row[0].reason, row[-1].skipped_from_at or row[-1].due_at, detail)
     of_day, skips = _of_day(due, now)
-    if len(of_day) < MIN_DUE or len(skips) < SHARE * len(of_day):
+    if known or len(of_day) < MIN_DUE or len(skips) < SHARE * len(of_day):
         return None
     reason = Counter(run.reason for run in skips).most_common(1)[0][0]
     detail = f"{len(skips)} of the newest {len(of_day)} runs were skipped: {skips[0].detail}"
     return NotRunning(reason, skips[-1].due_at, detail, is_share=True)
 
 
-def share_goes_on(newest: Sequence[Run], now: float) -> bool:
-    """Whether so many of the newest runs are skipped that a share that was told is not over. Pure."""
-    of_day, skips = _of_day(_due(newest), now)
-    return len(skips) >= SHARE / 2 * len(of_day) > 0
+def goes_on(noted: NotRunning, newest: Sequence[Run], now: float) -> bool:
+    """Whether so many of the newest runs are skipped that what is noted is not over, although one ran. Pure."""
+    due = _due(newest)
+    of_day, skips = _of_day(due, now)
+    if noted.is_share:
+        return len(skips) >= SHARE / 2 * len(of_day) > 0
+    return sum(map(_fires_of, takewhile(_is_skip, due))) >= IN_ROW
 
 
 def _due(newest: Sequence[Run]) -> list[Run]:
@@ -167,13 +185,35 @@ def _fires_of(run: Run) -> int:
     return run.skipped_count or 1
 
 
+def ended_by(reason: str, before: str, after: str, *, same_note: bool) -> str:
+    """How a change of a job's state ends such a note, in a word; empty: it goes on. Pure.
+
+    `same_note`: so does what the job says of its pause.
+    """
+    if after == DELETED:
+        return DELETED
+    if reason != PAUSED_AFTER_FAILURES:
+        return PAUSED if after == PAUSED else ""
+    if after != PAUSED:
+        return RESUMED
+    return "" if same_note else PAUSED
+
+
+def in_force(jobs: Table, tenant: str, notes: Sequence[NotRunning]) -> list[NotRunning]:
+    """Those of the notes that their jobs' items have. A read of the jobs, if there are notes."""
+    named = [keys.job(tenant, note.name) for note in notes]
+    items = jobs.get_many(named, attributes=("sk", "not_running")) if named else ()
+    reasons = {item["sk"].removeprefix(keys.JOB_PREFIX): item.get("not_running") for item in items}
+    return [note for note in notes if reasons.get(note.name) == note.reason]
+
+
 def of_tenant(jobs: Table, tenant: str, most: int, *, consistent: bool = False) -> Iterator[NotRunning]:
-    """What is noted of a tenant's jobs, at most so many, by names. Whoever reads it compares their revisions."""
+    """What is noted of a tenant's jobs, at most so many, by names. See `in_force`."""
     query = Query(
         tenant,
         sk_prefix=keys.STREAK_PREFIX,
         where=Expression("attribute_exists(#not_running)", {}),
-        attributes=("sk", "revision", "not_running"),
+        attributes=("sk", "not_running"),
         limit=most,
         consistent=consistent,
     )
@@ -194,13 +234,9 @@ class StoppedOfTenant:
 
 
 def stopped_now(jobs: Table, tenant: str) -> StoppedOfTenant:
-    """The notes that are of their job as it is now. Two queries, and a read of the jobs that they name."""
+    """The notes in force. Two queries, and a read of the jobs that they name."""
     notes = list(of_tenant(jobs, tenant, MAX_NOTES + 1, consistent=True))
-    named = [keys.job(tenant, note.name) for note in notes]
-    items = jobs.get_many(named, attributes=("sk", "revision"))
-    revisions = {item["sk"].removeprefix(keys.JOB_PREFIX): item["revision"] for item in items}
-    present = [note for note in notes if revisions.get(note.name) == note.revision]
-    present += addresses_off(jobs, tenant)
+    present = [*in_force(jobs, tenant, notes), *addresses_off(jobs, tenant)]
     present.sort(key=lambda note: (-note.since_at, note.name))
     return StoppedOfTenant(tuple(present[:MAX_NOTES]), len(notes) <= MAX_NOTES)
 
@@ -232,7 +268,7 @@ def addresses_off(jobs: Table, tenant: str) -> Iterator[NotRunning]:
 
 def address_off(tenant: str, subscription: str, since_at: float, error: str, now: float) -> Item:
     """The item of such a note. Pure."""
-    note = NotRunning(ADDRESS_OFF, since_at, f"its address has failed for three days: {error}").note()
+    note = NotRunning(ADDRESS_OFF, since_at, f"its address has failed for three days: {error}").note(now)
     streak = {"began_at": math.floor(now), "failures": 0, "failed_run": "", "revision": 0}
     kept = {"not_running": note, "expires_at": math.floor(now) + STREAK_KEPT_S}
     return {**keys.address_off(tenant, subscription), **streak, **kept}

@@ -16,6 +16,7 @@ from msgspec import structs
 from common import telemetry
 from common.clock import Clock
 from common.errors import RequestUnderWay
+from common.events import Events
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
 from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.ended import may_end, why_over
@@ -27,7 +28,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import TenantLedger
-from common.jobs.not_running import ENDED, NEVER_FIRES, NotRunning
+from common.jobs.not_running import CHANGED, ENDED, NEVER_FIRES, NotRunning, ended_by
 from common.jobs.revisions import counted_on, deleted, next_second, paused, resumed, with_pauses
 from common.jobs.shard_choice import ShardChoice, moves
 from common.jobs.skips import kept_skips, same_skips
@@ -69,6 +70,7 @@ class JobStore:
     ledger: TenantLedger
     guards: Sequence[Guard]
     webhook_secrets: WebhookSecrets
+    events: Events
     by: str = field(default=ITSELF, kw_only=True)
     # Decide only: `change` returns what it would store.
     is_dry: bool = field(default=False, kw_only=True)
@@ -142,8 +144,8 @@ class JobStore:
 
     @property
     def not_running(self) -> NotRunningNotes:
-        """Why jobs do not run. Each change of a job starts anew."""
-        return NotRunningNotes(self.jobs, self.clock)
+        """Why jobs do not run."""
+        return NotRunningNotes(self.jobs, self.clock, self.events)
 
     def load_all(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
         """The jobs that exist, and deleted ones, by their ids."""
@@ -205,31 +207,40 @@ class JobStore:
             shard_choice.tidy()
         if self.is_dry:
             return changed
-        over = {job_id for job_id, job in changed.items() if self.note_if_over(job)}
-        return changed | {
-            job_id: structs.replace(changed[job_id], not_running=NEVER_FIRES) for job_id in over
-        }
+        return {job_id: self._noted(job) for job_id, job in changed.items()}
+
+    def _noted(self, job: Job) -> Job:
+        """The job as it is after a look at whether it is over."""
+        if self.note_if_over(job):
+            return (
+                job
+                if job.not_running in (ENDED, NEVER_FIRES)
+                else structs.replace(job, not_running=NEVER_FIRES)
+            )
+        return structs.replace(job, not_running="") if job.not_running in (ENDED, NEVER_FIRES) else job
 
     def note_if_over(self, job: Job) -> str:
         """Note that no fire time of the job is left, if that is so; or else that one is. Returns why, in words."""
-        if not may_end(job.schedule):
+        is_noted = job.not_running in (ENDED, NEVER_FIRES)
+        if not is_noted and not may_end(job.schedule):
             return ""
         with suppress(MissingCalendar):
             now = self.clock.now()
             calendars = Calendars(self.jobs)
             why = why_over(job, 0, now, lambda: calendars.excluded(job.tenant, job.schedule))
-            if why:
+            if why and not is_noted:
                 note = NotRunning(NEVER_FIRES, now, why)
-                self.not_running.begin(job.tenant, job.job_id, note, job.revision)
-            elif job.not_running in (ENDED, NEVER_FIRES):
-                self.not_running.end(job)
+                self.not_running.begin(job.tenant, job.job_id, note, job.schedule_revision)
+            elif is_noted and not why:
+                self.not_running.end(job, CHANGED)
             return why
         return ""
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
+        noted = old.not_running if old and exists(old) and not _ended_by(old, new) else ""
         new = structs.replace(
-            new, is_failing=False, failures_in_row=0, not_running="", skips=kept_skips(old, now)
+            new, is_failing=False, failures_in_row=0, not_running=noted, skips=kept_skips(old, now)
         )
         for guard in self.guards:
             new = guard.revised(old, new, now)
@@ -273,6 +284,9 @@ class JobStore:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
         tx.commit()
         shard_choice.committed()
+        for old, new in placed:
+            if old and old.not_running and (over_by := _ended_by(old, new)):
+                self.not_running.ended(old, over_by)
         self._hand_over([entry for entry in pending if entry])
         self._end_runs([old for old, new in placed if old and new.state == DELETED])
         return {new.job_id: new for _, new in placed}
@@ -297,6 +311,8 @@ class JobStore:
         else:
             tx.put(self.jobs, {**job_key, **new.to_item()}, ABSENT)
             tx.check(self.jobs, former_key, as_deleted(old))
+        if old and old.not_running and not new.not_running and not self._is_completed(new):
+            tx.delete(self.jobs, keys.failure_streak(new.tenant, new.job_id))  # its count starts anew, too
         if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
         if not new.group:
@@ -307,6 +323,10 @@ class JobStore:
         if _goes_on(old, new) or not fires_soon(entry, now):
             return None
         return self.index.put_pending(tx, entry, new.revision)
+
+    def _is_completed(self, job: Job) -> bool:
+        """Whether Minute8 deletes the job. The note stays, so that the next round of notices still tells it."""
+        return job.state == DELETED and self.by == ITSELF
 
     def _write_unplanned(
         self, tx: Transaction, old: Job | None, new: Job, planned_until: int, now: float
@@ -354,6 +374,11 @@ def _is_first_http(old: Job | None, new: Job) -> bool:
     return new.spec.target.get("kind") == "http" and (old is None or old.spec.target.get("kind") != "http")
 
 
+def _ended_by(old: Job, new: Job) -> str:
+    """How the change ends what is noted of the job; empty: it does not."""
+    return ended_by(old.not_running, old.state, new.state, same_note=old.note == new.note)
+
+
 def _goes_on(old: Job | None, new: Job) -> bool:
     """Whether an active job keeps its times."""
     if old is None or old.state != ACTIVE or new.state != ACTIVE:
@@ -365,4 +390,6 @@ def _goes_on(old: Job | None, new: Job) -> bool:
 def _unchanged(old: Job) -> Condition:
     if old.state == CORRUPT:
         return unchanged_corrupt(old)
-    return (Attribute("revision") == old.revision) & same_skips(old)
+    not_running = Attribute("not_running")
+    same_note = not_running == old.not_running if old.not_running else not_running.is_absent
+    return (Attribute("revision") == old.revision) & same_skips(old) & same_note

@@ -8,7 +8,7 @@ too. The recovery of the last reported problem does not wait for the end of `gro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -69,15 +69,28 @@ def _wait(state: SubscriptionState, problem: Problem) -> None:
         state.waiting[problem.key] = replace(problem, first_at=waiting.first_at, runs=waiting.runs + 1)
 
 
-def end(state: SubscriptionState, ended: Iterable[str], now: float, *, reports: bool) -> None:
-    """End these problems. `reports`: a message reports the recovery of a reported problem."""
-    for key in ended:
+def end(state: SubscriptionState, ended: Mapping[str, str], now: float, *, reports: bool) -> None:
+    """End these problems, each in a way that a word says.
+
+    `reports`: a message reports the end of a reported problem.
+    """
+    for key, over_by in ended.items():
         state.waiting.pop(key, None)
         if key in state.reported:
             if reports:
-                state.over.setdefault(key, replace(state.reported[key], recovered_at=now))
+                over = replace(state.reported[key], recovered_at=now, over_by=over_by)
+                state.over.setdefault(key, over)
             else:
                 del state.reported[key]
+
+
+def change_reasons(state: SubscriptionState, present: Iterable[Problem]) -> None:
+    """Forget jobs that do not run for another reason than before: each is a new problem, and not over."""
+    for problem in present:
+        for known in (state.waiting, state.reported):
+            if problem.key in known and known[problem.key].reason != problem.reason:
+                del known[problem.key]
+                state.over.pop(problem.key, None)
 
 
 def may_report(state: SubscriptionState, delay_s: int, now: float) -> bool:

@@ -121,7 +121,10 @@ def test_body(subscription: Subscription, message_id: str, now: float) -> str:
 def summary(tenant: str, digest: Digest) -> str:
     """One line for a person, such as a chat shows it."""
     groups = [group for kind, word in _WORDS.items() for group in _groups(_of(digest, kind), word)]
-    groups.append((list(digest.recovered), "recovered"))
+    groups += [
+        ([problem for problem in digest.recovered if problem.over_by == word], word)
+        for word in dict.fromkeys(problem.over_by for problem in digest.recovered)
+    ]
     parts = [f"{_counted(group)} {word} ({_names(group)})" for group, word in groups if group]
     more = "" if digest.complete else "; more has happened than is counted here"
     return f"Minute8, {tenant}: {', '.join(parts)}{more}."
@@ -233,6 +236,7 @@ def _recovered(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str
     return {
         **_subject(problem),
         "was": problem.kind,
+        "over_by": problem.over_by,
         **({"reason": problem.reason} if problem.reason else {}),
         "since_at": rfc3339(int(problem.first_at)),
         "noticed_at": rfc3339(int(problem.recovered_at or 0)),

@@ -30,6 +30,8 @@ SEARCHED: Final = ALERTS | {OVERDUE_JOBS}
 CLIENT_FIELDS: Final = ("target", "kinds", "job_id", "name_prefix", "tag", "delay_s", "group_s")
 FAILED: Final = "failed"
 OVERDUE: Final = "overdue"
+# How most problems end. Others are paused, resumed, skipped or deleted.
+RECOVERED: Final = "recovered"
 
 
 class Problem(Struct, frozen=True, omit_defaults=True):
@@ -39,7 +41,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     was passed. `run_name` is the part of the execution id that names the run, or the beginning of that part. A run
     `by_hand` is not of the schedule: only its own retry ends the problem. The last run of an alert took `took_s`; the
     threshold is `limit_s`. Of a job that does not run, `reason` and `detail` say why; or of a subscription named
-    `address`, which is switched off.
+    `address`, which is switched off. `over_by` says how it ended.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     detail: str = ""
     address: str = ""
+    over_by: str = ""
 
     @property
     def key(self) -> str:

@@ -26,6 +26,7 @@ from common import events, telemetry
 from common.clock import Clock
 from common.errors import NotFound
 from common.events import Events
+from common.jobs.job import DELETED
 from common.jobs.not_running import address_off, listing
 from common.notices import grouping
 from common.notices.message import body, described
@@ -34,6 +35,7 @@ from common.notices.subscription import (
     ALERTS,
     FAILURES,
     NOT_RUNNING,
+    RECOVERED,
     RECOVERIES,
     SEARCHED,
     Notice,
@@ -75,6 +77,7 @@ class Happenings:
     searched: list[Problem] = field(default_factory=list)
     searched_all: bool = True
     stopped: Stopped = field(default_factory=Stopped)
+    subscriptions: frozenset[str] = frozenset()
     labels: dict[str, JobLabels] = field(default_factory=dict)
     # When the search among the jobs began, and the job after which it continues. None without a search.
     search: tuple[float, str] | None = None
@@ -181,6 +184,7 @@ class Notifier:
         enabled = [subscription for subscription in subscriptions if subscription.state.disabled_at is None]
         happenings = self._happenings(tenant, enabled, rules.run_retention_s, now)
         happenings.stopped = stopped
+        happenings.subscriptions = frozenset(subscription.name for subscription in subscriptions)
         notices: list[OutgoingNotice] = []
         for subscription in subscriptions:
             notices += self._update(subscription, happenings, now)
@@ -246,15 +250,15 @@ class Notifier:
 
     def _update(self, subscription: Subscription, happenings: Happenings, now: float) -> list[OutgoingNotice]:
         """Add what happened, decide, and store. Returns what is to be sent; nothing if another writer was faster."""
-        state, stored_at = subscription.state, subscription.state.looked_at
-        before = json.encode(replace(state, looked_at=0.0))
+        state = subscription.state
+        looked_at, before = state.looked_at, json.encode(replace(state, looked_at=0.0))
         if state.disabled_at is None:
             if happenings.search and SEARCHED.intersection(subscription.kinds):
                 began_at, after_job = happenings.search
                 state.searched_since = grouping.known_until(state, began_at)
                 state.searched_at, state.searched_after = began_at, after_job
             self._add(subscription, happenings, now)
-            self._add_stopped(subscription, happenings.stopped)
+            self._add_stopped(subscription, happenings, looked_at)
             self._examine(subscription, now)
             self._report(subscription, now)
         messages = grouping.to_send(state, now)
@@ -264,7 +268,7 @@ class Notifier:
             else:
                 state.message = grouping.lease(message, now)
         unchanged = before == json.encode(replace(state, looked_at=0.0))
-        if unchanged and now < stored_at + _MIN_WRITE_INTERVAL_S:
+        if unchanged and now < looked_at + _MIN_WRITE_INTERVAL_S:
             return []
         saved = self.subscriptions.save(subscription)
         if saved is None:
@@ -293,23 +297,42 @@ class Notifier:
         state.looked_at = now
         grouping.forget(state, now)
 
-    def _add_stopped(self, subscription: Subscription, stopped: Stopped) -> None:
-        """Add what does not run, whoever it concerns if it is an address, and end what runs again."""
-        state = subscription.state
+    def _add_stopped(self, subscription: Subscription, happenings: Happenings, looked_at: float) -> None:
+        """Add what does not run, whoever it concerns if it is an address, and end what is over.
+
+        A job that Minute8 deleted since the look at `looked_at` is told first: it did not run.
+        """
+        state, stopped = subscription.state, happenings.stopped
+        news = [(problem, job) for problem, job, noted_at in stopped.completed if noted_at >= looked_at]
         if NOT_RUNNING in subscription.kinds:
+            grouping.change_reasons(state, (problem for problem, _ in stopped.problems))
             grouping.add(
                 state,
                 [
                     problem
-                    for problem, job in stopped.problems
+                    for problem, job in (*stopped.problems, *news)
                     if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
                 ],
             )
             state.complete = state.complete and stopped.complete
         if stopped.complete:
+            kept = stopped.keys | {
+                problem.key for problem, *_ in stopped.completed if problem.key in state.waiting
+            }
             known = (*state.waiting.items(), *state.reported.items())
-            over = {key for key, problem in known if problem.kind == NOT_RUNNING} - stopped.keys
-            grouping.end(state, sorted(over), state.looked_at, reports=RECOVERIES in subscription.kinds)
+            over = [
+                problem
+                for key, problem in known
+                if problem.kind == NOT_RUNNING and key not in kept and key not in state.over
+            ]
+            ended = {
+                problem.key: RECOVERED if problem.address in happenings.subscriptions else DELETED
+                for problem in over
+                if problem.address
+            }
+            if jobs := [problem for problem in over if not problem.address]:
+                ended |= self.reader.over_by(subscription.tenant, jobs)
+            grouping.end(state, ended, state.looked_at, reports=RECOVERIES in subscription.kinds)
 
     def _examine(self, subscription: Subscription, now: float) -> None:
         """Find out which problems have ended: some reported ones, and before a message the waiting ones. Drop muted."""

@@ -19,8 +19,10 @@ from common.history.run_lists import retries_in
 from common.jobs import not_running
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
-from common.jobs.job import ACTIVE, DELETED, Job
+from common.jobs.former_jobs import load_jobs
+from common.jobs.job import ACTIVE, DELETED, PAUSED, Job
 from common.jobs.muted_groups import MutedGroups
+from common.jobs.not_running import PAUSED_AFTER_FAILURES, RESUMED
 from common.jobs.spec import Alert
 from common.limits import MAX_RETRIES
 from common.notices.alerts import alert_problems, read_from
@@ -30,6 +32,7 @@ from common.notices.subscription import (
     NO_SUCCESS,
     NOT_RUNNING,
     OVERDUE,
+    RECOVERED,
     TOO_LONG,
     TOO_SHORT,
     Problem,
@@ -37,7 +40,7 @@ from common.notices.subscription import (
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs.run import REQUIRED, Run, readable_runs
-from common.runs.states import SUCCEEDED
+from common.runs.states import SKIPPED, SUCCEEDED
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.timing.instants import compact_time
@@ -75,9 +78,13 @@ class AlertSpan:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The jobs that do not run, and the subscriptions whose addresses are noted as switched off. `complete`: all."""
+    """The jobs that do not run, and the subscriptions whose addresses are noted as switched off. `complete`: all.
+
+    `completed`: jobs that Minute8 deleted, when they were over; since when each was noted, too.
+    """
 
     problems: tuple[tuple[Problem, JobLabels], ...] = ()
+    completed: tuple[tuple[Problem, JobLabels, float], ...] = ()
     addresses: frozenset[str] = frozenset()
     complete: bool = True
 
@@ -121,15 +128,35 @@ class ProblemReader:
     def not_running(self, tenant: str, addresses_off: Sequence[not_running.NotRunning]) -> Stopped:
         """What does not run now: one query, and a read of the jobs that it names. The addresses are read before."""
         notes = list(not_running.of_tenant(self.jobs, tenant, MAX_NOT_RUNNING))
-        job_keys = [keys.job(tenant, note.name) for note in notes]
-        stored = readable(self.jobs.get_many(job_keys, consistent=False))
-        jobs = {(job.job_id, job.revision): job for job in stored if job.state != DELETED}
+        jobs = self._jobs(tenant, [note.name for note in notes])
         problems = [
-            (_stopped(note), _labels(job)) for note in notes if (job := jobs.get((note.name, note.revision)))
+            (_stopped(note), _labels(job))
+            for note in notes
+            if (job := jobs.get(note.name)) and job.state != DELETED and job.not_running == note.reason
         ]
         problems += [(_stopped(note), JobLabels()) for note in addresses_off]
+        completed = [
+            (_stopped(note), _labels(job), float(note.noted_at))
+            for note in notes
+            if (job := jobs.get(note.name)) and job.state == DELETED
+        ]
         addresses = frozenset(note.subject for note in addresses_off)
-        return Stopped(tuple(problems), addresses, len(notes) < MAX_NOT_RUNNING)
+        return Stopped(tuple(problems), tuple(completed), addresses, len(notes) < MAX_NOT_RUNNING)
+
+    def over_by(self, tenant: str, problems: Sequence[Problem]) -> dict[str, str]:
+        """Of jobs whose notes are gone: why, in a word, by the problem's key, without those that have one again."""
+        jobs = self._jobs(tenant, [problem.job_id for problem in problems])
+        over = ((problem.key, jobs.get(problem.job_id), problem.reason) for problem in problems)
+        return {
+            key: _over_by(job, reason)
+            for key, job, reason in over
+            if job is None or job.state == DELETED or not job.not_running
+        }
+
+    def _jobs(self, tenant: str, job_ids: Sequence[str]) -> dict[str, Job]:
+        """The jobs by id, and deleted ones."""
+        jobs = load_jobs(self.jobs, [(tenant, job_id) for job_id in sorted(set(job_ids))])
+        return {job_id: job for (_, job_id), job in jobs.items()}
 
     def without_muted(self, tenant: str, problems: Sequence[Problem], now: float) -> list[Problem]:
         """The problems without failed runs whose error is muted. Without failed runs it reads nothing."""
@@ -150,13 +177,13 @@ class ProblemReader:
         stored = {job.job_id: _labels(job) for job in readable(items) if job.state != DELETED}
         return dict.fromkeys(unique_ids, JobLabels()) | stored
 
-    def ended(self, tenant: str, problems: Sequence[Problem]) -> list[str]:
-        """The keys of the ended problems, with one query for each problem."""
-        over = self.pool.map(lambda problem: self._is_over(tenant, problem), problems)
-        return [problem.key for problem, is_over in zip(problems, over, strict=True) if is_over]
+    def ended(self, tenant: str, problems: Sequence[Problem]) -> dict[str, str]:
+        """The ended problems by their keys, each with a word that says how; with one query for each problem."""
+        over = self.pool.map(lambda problem: self._over(tenant, problem), problems)
+        return {problem.key: word for problem, word in zip(problems, over, strict=True) if word}
 
-    def _is_over(self, tenant: str, problem: Problem) -> bool:
-        """Whether the overdue run has begun; or the failed run, or a later one of the schedule, has succeeded."""
+    def _over(self, tenant: str, problem: Problem) -> str:
+        """How it ended: the overdue run has begun, or will not; the failed run, or a later one, has succeeded."""
         items = self.runs.query(
             Query(
                 keys.runs_of_job(tenant, problem.job_id),
@@ -169,14 +196,18 @@ class ProblemReader:
         )
         newer = readable_runs(islice(items, _MAX_NEWER_RUNS))
         if problem.kind == OVERDUE:
-            return any(run.trigger == SCHEDULE for run in newer)
-        if problem.kind == NO_SUCCESS:
-            return any(run.status == SUCCEEDED for run in newer)
-        return any(
+            states = {run.status for run in newer if run.trigger == SCHEDULE}
+            return (RECOVERED if states != {SKIPPED} else SKIPPED) if states else ""
+        is_over = any(
             run.status == SUCCEEDED
-            and (run.run_name == problem.run_name or (run.trigger == SCHEDULE and not problem.by_hand))
+            and (
+                problem.kind == NO_SUCCESS
+                or run.run_name == problem.run_name
+                or (run.trigger == SCHEDULE and not problem.by_hand)
+            )
             for run in newer
         )
+        return RECOVERED if is_over else ""
 
     def search(self, tenant: str, after_job: str, now: float, alerts: AlertSpan | None) -> Search:
         """The overdue jobs among the next ones, and with `alerts` what these say."""
@@ -296,6 +327,12 @@ def _stopped(note: not_running.NotRunning) -> Problem:
         detail=note.detail,
         address=address,
     )
+
+
+def _over_by(job: Job | None, reason: str) -> str:
+    if job is None or job.state in (DELETED, PAUSED):
+        return job.state if job else DELETED
+    return RESUMED if reason == PAUSED_AFTER_FAILURES else RECOVERED
 
 
 def _overdue(job_id: str, due_at: int, fire_at: int) -> Problem:

@@ -112,7 +112,7 @@ def test_the_platform_sees_whose_jobs_do_not_run(desk: Desk) -> None:
     assert (health["not_running"], health["stopped_by"]) == (1, {"target_not_allowed": 1})
     assert "report: target_not_allowed" in desk("tenants", "overview", "--problems").out
     assert "1 not running (target_not_allowed 1)" in desk("tenants", "health", "bob").out
-    notes.end(office.world.store.get("bob", "report"))
+    notes.end(office.world.store.get("bob", "report"), "runs_again")
     assert lines(office, "&problems=true") == {}
     assert office.operator("GET", "/v1/operator-overview").json["totals"]["not_running"] == 0
 

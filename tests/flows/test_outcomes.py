@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from common.events import JOB_RUNS_AGAIN
+from common.events import JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER
 from common.jobs.not_running import NotRunning
 from common.runs.outcome import Outcome
 from executor.completion import Outcomes, UnreadableOutcome, complete_batch
@@ -157,7 +157,7 @@ def test_failures_in_a_row_that_are_reported_later_also_pause_the_job(
     for nth in (0, 1):
         destination.outcomes.complete(destination.record(EXHAUSTED, nth))
     assert world.store.get(*KEY).state == "paused"
-    assert [kind for kind, _ in world.events] == ["Run Failed", "Run Failed", "Job Paused"]
+    assert [kind for kind, _ in world.events] == ["Run Failed", "Run Failed", "Job Not Running", "Job Paused"]
 
 
 def test_an_event_lost_in_a_crash_is_published_by_the_next_delivery(
@@ -200,4 +200,4 @@ def test_a_result_that_comes_later_ends_a_share_of_skips(world: World, destinati
     assert world.store.not_running.begin(*KEY, share)
     assert destination.outcomes.complete(destination.record(SUCCESS)) == "succeeded"
     assert world.store.get(*KEY).not_running == ""
-    assert [kind for kind, _ in world.events] == [JOB_RUNS_AGAIN]
+    assert [kind for kind, _ in world.events] == [JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER]

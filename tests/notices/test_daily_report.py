@@ -114,8 +114,8 @@ def test_it_names_what_does_not_run_until_it_runs_again(lived: World) -> None:
         "  alice works: overlap since 2026-11-21 05:57Z",
         "  bob fails: overlap since 2026-11-21 05:57Z",
     ]
-    lived.store.not_running.end(lived.store.get("alice", "works"))
-    lived.store.pause("bob", "fails")  # a change starts anew
+    lived.store.not_running.end(lived.store.get("alice", "works"), "runs_again")
+    lived.store.pause("bob", "fails")  # that ends it
     assert "Not running: 0" in report_of(lived).text().splitlines()
     assert not list(lived.table("jobs").query(Query(keys.STOPPED)))
 
@@ -123,7 +123,7 @@ def test_it_names_what_does_not_run_until_it_runs_again(lived: World) -> None:
 def test_a_note_that_comes_during_a_look_stays_listed(lived: World) -> None:
     notes, at_once = lived.store.not_running, NotRunning("overlap", lived.clock.now(), "3 runs in a row")
     notes.begin("alice", "works", at_once)
-    notes.end(lived.store.get("alice", "works"))
+    notes.end(lived.store.get("alice", "works"), "runs_again")
 
     def begin_again(operation: str) -> None:
         if operation == "delete_item":

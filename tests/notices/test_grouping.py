@@ -49,7 +49,7 @@ def test_a_night(night: str) -> None:
         if sign == "+":
             grouping.add(state, [failure(text, float(at))])
         elif sign == "-":
-            grouping.end(state, [f"{FAILED}#{text}"], float(at), reports=True)
+            grouping.end(state, {f"{FAILED}#{text}": "recovered"}, float(at), reports=True)
         else:
             assert shown(reported(state, 60, 600, float(at))) == text, step
 
@@ -97,7 +97,7 @@ def test_without_recoveries_the_end_of_a_problem_is_only_known() -> None:
     state = SubscriptionState(looked_at=0)
     grouping.add(state, [failure("a", 0)])
     assert reported(state, 0, 0, 0)
-    grouping.end(state, ["failed#a"], 10, reports=False)
+    grouping.end(state, {"failed#a": "recovered"}, 10, reports=False)
     assert (state.reported, state.over) == ({}, {})
     assert reported(state, 0, 0, 100) is None
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from common.events import JOB_NOT_RUNNING, JOB_RUNS_AGAIN
+from common.errors import NotFound
+from common.events import JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER
 from common.history.job_directory import JobDirectory
 from common.jobs import not_running as notes
 from common.jobs.job import Job
@@ -31,7 +32,7 @@ from minute8.api.routes.overview import not_running
 from tests.notices.conftest import Stage, make_stage
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import AnyTenant
-from tests.worlds import World, damage_entry, job, make_world
+from tests.worlds import World, at, damage_entry, job, make_world
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
 
@@ -88,16 +89,18 @@ class Telling:
     @property
     def overview(self) -> dict[str, str]:
         """What the overview names, with the reason."""
-        directory = JobDirectory(self.world.tables.jobs, Audit(self.world.tables.tenants))
-        jobs = directory.listed("alice", self.world.clock.now())
-        _, addresses_off = Subscriptions(self.world.tables.jobs).with_addresses_off("alice")
-        notes = not_running(jobs, directory.streaks("alice"), addresses_off)
+        jobs = self.world.tables.jobs
+        directory = JobDirectory(jobs, Audit(self.world.tables.tenants))
+        _, addresses_off = Subscriptions(jobs).with_addresses_off("alice")
+        notes = not_running(jobs, "alice", directory.streaks("alice"), addresses_off)
         return {each.subject: each.reason for each in notes}
 
     @property
     def events(self) -> list[tuple[str, str]]:
-        named = (JOB_NOT_RUNNING, JOB_RUNS_AGAIN)
-        return [(kind, detail["reason"]) for kind, detail in self.world.events if kind in named]
+        """The reason of each that began, and how and which ended."""
+        named = (JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER)
+        told = [detail for kind, detail in self.world.events if kind in named]
+        return [(detail["reason"], detail.get("over_by", "")) for detail in told]
 
 
 @contextmanager
@@ -131,7 +134,7 @@ def test_a_target_that_is_no_longer_allowed_is_told_once_and_so_is_its_return(te
     telling.minutes(5)
     assert telling.texts[1:] == ["Minute8, alice: 1 job recovered (report)."]
     assert telling.overview == {}
-    assert telling.events == [(JOB_NOT_RUNNING, "target_not_allowed"), (JOB_RUNS_AGAIN, "target_not_allowed")]
+    assert telling.events == [("target_not_allowed", ""), ("target_not_allowed", "runs_again")]
 
 
 def test_a_noted_reason_costs_no_further_write(telling: Telling) -> None:
@@ -199,6 +202,115 @@ def test_a_pause_by_minute8_is_told_until_it_is_resumed(telling: Telling) -> Non
     telling.minutes(5)
     assert telling.overview == {}
     assert "recovered" in telling.texts[-1]
+
+
+def test_an_edit_of_a_job_that_minute8_paused_keeps_its_name(telling: Telling) -> None:
+    telling.put(pause_after_failures=3)
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(10)
+    texts = list(telling.texts)
+    telling.put(pause_after_failures=3, name="edited")
+    telling.minutes(5)
+    assert telling.overview == {"report": "paused_after_failures"}
+    assert telling.texts == texts
+    telling.world.store.pause("alice", "report", "I look at it")
+    telling.minutes(5)
+    assert telling.overview == {}
+    assert telling.texts[-1] == "Minute8, alice: 1 job paused (report)."
+    assert telling.events == [("paused_after_failures", ""), ("paused_after_failures", "paused")]
+
+
+def test_an_edit_of_a_job_whose_target_is_not_allowed_is_no_recovery(telling: Telling) -> None:
+    telling.put()
+    telling.only(allowed_targets=[])
+    telling.minutes(6)
+    telling.put(name="edited")
+    telling.minutes(6)
+    assert telling.overview == {"report": "target_not_allowed"}
+    assert telling.texts == ["Minute8, alice: 1 job not running: target_not_allowed (report)."]
+    assert telling.events == [("target_not_allowed", "")]
+
+
+def test_a_one_off_that_an_outage_lost_is_named_and_does_not_recover(telling: Telling) -> None:
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:40:00Z", catch_up="none"))
+    telling.world.clock.move_to(at("2026-11-21T05:05:00Z"))
+    telling.stage.round()
+    telling.minutes(15)
+    assert telling.overview == {"once": "missed"}
+    assert "1 job not running: missed (once)" in " ".join(telling.texts)
+    assert "recovered" not in " ".join(telling.texts)
+
+
+def test_a_job_whose_last_runs_an_outage_lost_has_ended(telling: Telling) -> None:
+    telling.put(end_at="2026-11-21T03:16:00Z")
+    telling.world.clock.move_to(at("2026-11-21T05:00:00Z"))
+    telling.minutes(5)
+    assert telling.overview == {"report": "ended"}
+
+
+def test_a_deletion_is_told_as_that(telling: Telling) -> None:
+    allowed = telling.rules.of_all.allowed_targets
+    telling.put()
+    telling.only(allowed_targets=[])
+    telling.minutes(6)
+    telling.world.store.delete("alice", "report")
+    telling.only(allowed_targets=allowed)
+    telling.minutes(5)
+    assert telling.texts[1:] == ["Minute8, alice: 1 job deleted (report)."]
+    telling.put()
+    telling.minutes(1)
+    assert telling.overview == {}
+    assert telling.events == [("target_not_allowed", ""), ("target_not_allowed", "deleted")]
+
+
+def test_a_skipped_one_off_that_is_deleted_when_it_is_over_is_told(telling: Telling) -> None:
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z", after_completion="delete"))
+    telling.only(allowed_targets=[])
+    telling.minutes(15)
+    with pytest.raises(NotFound):
+        telling.world.store.get("alice", "once")
+    assert telling.texts[0] == "Minute8, alice: 1 job not running: target_not_allowed (once)."
+    assert telling.texts[1:] == ["Minute8, alice: 1 job deleted (once)."]
+    assert telling.overview == {}
+
+
+def test_a_skipped_one_off_that_succeeds_by_hand_is_not_named(telling: Telling) -> None:
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    allowed = telling.rules.of_all.allowed_targets
+    telling.only(allowed_targets=[])
+    telling.minutes(6)
+    assert telling.overview == {"once": "target_not_allowed"}
+    telling.only(allowed_targets=allowed)
+    telling.world.manual.run_now("alice", "once", "by-hand")
+    telling.minutes(3)
+    assert telling.overview == {}
+
+
+def test_another_reason_is_told_and_is_no_recovery(telling: Telling) -> None:
+    telling.put()
+    allowed = telling.rules.of_all.allowed_targets
+    telling.only(allowed_targets=[])
+    telling.minutes(6)
+    telling.only(allowed_targets=allowed)
+    telling.rules.held.append(Hold("*", 0, "platform", "incident"))
+    telling.minutes(60)
+    assert telling.texts[1:] == ["Minute8, alice: 1 job not running: held (report)."]
+    assert telling.overview == {"report": "held"}
+    assert telling.events == [
+        ("target_not_allowed", ""),
+        ("target_not_allowed", "other_reason"),
+        ("held", ""),
+    ]
+
+
+def test_a_note_by_a_registration_and_one_by_a_tick_are_events(telling: Telling) -> None:
+    telling.put(cron="0 3 1 1 *", end_at="2026-12-01T00:00:00Z")
+    telling.world.registry.put("alice", "often", job(cron="* * * * *"))
+    telling.world.clock.move_to(at("2026-11-21T04:40:00Z"))
+    telling.minutes(12)
+    assert telling.events[:2] == [("never_fires", ""), ("missed", "")]
+    telling.put(cron="0 3 * * *")
+    assert telling.events[-1] == ("never_fires", "changed")
 
 
 def test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(telling: Telling) -> None:
@@ -293,8 +405,8 @@ def test_a_share_of_a_day_is_told_by_reason_and_over_at_half_of_it(telling: Tell
     noted = notes.skipped(newest, NOW)
     assert noted and (noted.reason, noted.is_share) == ("overlap", True)
     assert notes.skipped(newest[:19], NOW) is None
-    assert notes.share_goes_on([run_of(n, "overlap" if n == 5 else "") for n in range(20)], NOW)
-    assert not notes.share_goes_on([run_of(n, "overlap" if n == 5 else "") for n in range(21)], NOW)
+    assert notes.goes_on(noted, [run_of(n, "overlap" if n == 5 else "") for n in range(20)], NOW)
+    assert not notes.goes_on(noted, [run_of(n, "overlap" if n == 5 else "") for n in range(21)], NOW)
 
 
 NOW = 1_800_000_000

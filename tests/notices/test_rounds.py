@@ -75,6 +75,7 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
     assert stage.addresses.sent[1][3]["recovered"]["first"][0] == {
         "job_id": "a",
         "was": "failed",
+        "over_by": "recovered",
         "since_at": "2026-11-21T03:15:00Z",
         "noticed_at": "2026-11-21T03:25:30Z",
         "owner": "team",

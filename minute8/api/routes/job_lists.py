@@ -117,7 +117,7 @@ def matching_places(
         return bool(
             search.matches(job)
             and (not search.failing or streak(job).failures)
-            and (not search.not_running or streak(job).not_running)
+            and (not search.not_running or streaks.get(job.job_id, _NO_STREAK).not_running)
         )
 
     def key(job: ListedJob) -> str | int:

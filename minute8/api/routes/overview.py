@@ -17,8 +17,9 @@ from common.history.next_fires import AHEAD_S, Ahead, Fires, NextFire
 from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.jobs.muted_groups import Muted
-from common.jobs.not_running import NotRunning
+from common.jobs.not_running import NotRunning, in_force
 from common.projection.entry import OPEN
+from common.storage.table import Table
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.http.requests import Request
 from minute8.api.http.routing import Response, Routes
@@ -51,16 +52,12 @@ def failing(
 
 
 def not_running(
-    jobs: Iterable[ListedJob], streaks: Mapping[str, Streak], addresses_off: Iterable[NotRunning]
+    table: Table, tenant: str, streaks: Mapping[str, Streak], addresses_off: Iterable[NotRunning]
 ) -> list[NotRunning]:
-    """The jobs that do not run, and the addresses that are switched off, the newest first. Pure."""
-    revisions = {job.job_id: job.revision for job in jobs}
-    notes = [
-        streak.not_running
-        for streak in streaks.values()
-        if streak.not_running and revisions.get(streak.not_running.name) == streak.revision
-    ]
-    return sorted([*notes, *addresses_off], key=lambda note: (-note.since_at, note.name))
+    """The jobs that do not run, and the addresses that are switched off, the newest first."""
+    notes = [streak.not_running for streak in streaks.values() if streak.not_running]
+    present = in_force(table, tenant, notes)
+    return sorted([*present, *addresses_off], key=lambda note: (-note.since_at, note.name))
 
 
 def soonest(jobs: Iterable[ListedJob], next_fire: NextFire, most: int) -> list[tuple[int, ListedJob]]:
@@ -154,7 +151,7 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
     streaks = directory.streaks(tenant)
     failing_jobs, muted_jobs = failing(jobs, streaks, {job_id for job_id, _ in quiet})
     _, addresses_off = services.subscriptions.stored.with_addresses_off(tenant, consistent=False)
-    stopped = not_running(jobs, streaks, addresses_off)
+    stopped = not_running(services.store.jobs, tenant, streaks, addresses_off)
     fires = Fires.of(services.store.jobs, tenant, now, _AHEAD_CPU_S)
     next_jobs = soonest(jobs, fires.next, _NEXT_SHOWN)
     return {
