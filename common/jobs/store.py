@@ -284,12 +284,15 @@ class JobStore:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
         tx.commit()
         shard_choice.committed()
-        for old, new in placed:
-            if old and old.not_running and (over_by := _ended_by(old, new)):
-                self.not_running.ended(old, over_by)
+        self._publish_over(placed)
         self._hand_over([entry for entry in pending if entry])
         self._end_runs([old for old, new in placed if old and new.state == DELETED])
         return {new.job_id: new for _, new in placed}
+
+    def _publish_over(self, changed: Sequence[tuple[Job | None, Job]]) -> None:
+        for old, new in changed:
+            if old and old.not_running and (over_by := _ended_by(old, new)):
+                self.not_running.ended(old, over_by)
 
     def _end_runs(self, deleted: Sequence[Job]) -> None:
         """Have executors end what goes on of deleted jobs. If this fails, their leases end it."""
@@ -311,8 +314,7 @@ class JobStore:
         else:
             tx.put(self.jobs, {**job_key, **new.to_item()}, ABSENT)
             tx.check(self.jobs, former_key, as_deleted(old))
-        if old and old.not_running and not new.not_running and not self._is_completed(new):
-            tx.delete(self.jobs, keys.failure_streak(new.tenant, new.job_id))  # its count starts anew, too
+        self._write_note(tx, old, new)
         if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
         if not new.group:
@@ -324,9 +326,14 @@ class JobStore:
             return None
         return self.index.put_pending(tx, entry, new.revision)
 
-    def _is_completed(self, job: Job) -> bool:
-        """Whether Minute8 deletes the job. The note stays, so that the next round of notices still tells it."""
-        return job.state == DELETED and self.by == ITSELF
+    def _write_note(self, tx: Transaction, old: Job | None, new: Job) -> None:
+        """Delete a note that is over, with the count of failures, which starts anew.
+
+        Of a job that Minute8 deletes it stays, so that the next round of notices still tells it.
+        """
+        is_over = old is not None and old.not_running and not new.not_running
+        if is_over and not (new.state == DELETED and self.by == ITSELF):
+            tx.delete(self.jobs, keys.failure_streak(new.tenant, new.job_id))
 
     def _write_unplanned(
         self, tx: Transaction, old: Job | None, new: Job, planned_until: int, now: float

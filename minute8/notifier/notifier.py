@@ -303,36 +303,34 @@ class Notifier:
         A job that Minute8 deleted since the look at `looked_at` is told first: it did not run.
         """
         state, stopped = subscription.state, happenings.stopped
-        news = [(problem, job) for problem, job, noted_at in stopped.completed if noted_at >= looked_at]
         if NOT_RUNNING in subscription.kinds:
-            grouping.change_reasons(state, (problem for problem, _ in stopped.problems))
-            grouping.add(
-                state,
-                [
-                    problem
-                    for problem, job in (*stopped.problems, *news)
-                    if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
-                ],
-            )
+            news = [(problem, job) for problem, job, noted_at in stopped.completed if noted_at >= looked_at]
+            problems = [
+                problem
+                for problem, job in (*stopped.problems, *news)
+                if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
+            ]
+            grouping.change_reasons(state, problems)
+            grouping.add(state, problems)
             state.complete = state.complete and stopped.complete
         if stopped.complete:
-            kept = stopped.keys | {
-                problem.key for problem, *_ in stopped.completed if problem.key in state.waiting
-            }
-            known = (*state.waiting.items(), *state.reported.items())
-            over = [
-                problem
-                for key, problem in known
-                if problem.kind == NOT_RUNNING and key not in kept and key not in state.over
-            ]
-            ended = {
-                problem.key: RECOVERED if problem.address in happenings.subscriptions else DELETED
-                for problem in over
-                if problem.address
-            }
-            if jobs := [problem for problem in over if not problem.address]:
-                ended |= self.reader.over_by(subscription.tenant, jobs)
+            ended = self._over(subscription, happenings)
             grouping.end(state, ended, state.looked_at, reports=RECOVERIES in subscription.kinds)
+
+    def _over(self, subscription: Subscription, happenings: Happenings) -> dict[str, str]:
+        """Which of the problems that the subscription knows are over, each with a word that says how."""
+        state, stopped = subscription.state, happenings.stopped
+        untold = {problem.key for problem, *_ in stopped.completed} & state.waiting.keys()
+        go_on = stopped.keys | untold | state.over.keys()
+        known = (*state.waiting.values(), *state.reported.values())
+        over = [each for each in known if each.kind == NOT_RUNNING and each.key not in go_on]
+        addresses = [problem for problem in over if problem.address]
+        jobs = [problem for problem in over if not problem.address]
+        ended = {
+            problem.key: RECOVERED if problem.address in happenings.subscriptions else DELETED
+            for problem in addresses
+        }
+        return ended | self.reader.over_by(subscription.tenant, jobs) if jobs else ended
 
     def _examine(self, subscription: Subscription, now: float) -> None:
         """Find out which problems have ended: some reported ones, and before a message the waiting ones. Drop muted."""
