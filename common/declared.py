@@ -80,7 +80,7 @@ class Option:
         if self.base is dict or self.is_struct:
             return isinstance(value, Mapping)
         if self.base is float:
-            return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+            return type(value) is int or (type(value) is float and math.isfinite(value))
         if self.base is list:
             return isinstance(value, list | tuple)
         return self.base in (Any, type(value))

@@ -78,8 +78,8 @@ MAX_THREAD_WAIT_S: Final = 5.0
 # | processor time for what a tenant's calls of a batch prepare: calendars, large or patched payloads, secrets, dead
 #   letters | {TURN_S} s of a whole one, one call at a time | a run waits, and its attempt ends as throttled
 #   (`NoTurn`); redaction and dead letters go on |
-# | processor time to prepare one call | of a whole one at most some 7 ms for calendars, 6 for a patched payload,
-#   16 for secrets | by the bounds of [input](#input) |
+# | processor time to prepare one call | some 9 ms of a whole one, 30 of an executor's share | by the points of
+#   [input](#input) |
 TURN_S: Final = 0.25
 # | memory for the clients of an executor's targets | {CLIENTS_BYTES:MiB} | the tenant with the most builds its again |
 CLIENTS_BYTES: Final = 96 * 1_024 * _KIB
@@ -136,6 +136,13 @@ INPUT_BYTES: Final = 256 * _KIB
 PATCHED_BYTES: Final = 64 * _KIB
 # | placeholders in a payload | {MAX_PLACEHOLDERS} | 400 |
 MAX_PLACEHOLDERS: Final = 1_000
+# | what preparing a call takes, in sum | {PREPARATION_POINTS} points, each 0.1 ms of a processor: {CALENDAR_POINTS} for
+#   a calendar, {SECRET_POINTS} for a secret, 1 for a KiB of a patched payload, 1 for {PLACEHOLDERS_A_POINT}
+#   placeholders | 400 |
+PREPARATION_POINTS: Final = 85
+CALENDAR_POINTS: Final = 4
+SECRET_POINTS: Final = 20
+PLACEHOLDERS_A_POINT: Final = 33
 # | payload after its placeholders are replaced | {RENDERED_BYTES:KiB} | 400; a job stored before that: the run fails
 #   |
 # | cron expression | {CRON_CHARS} characters, numbers of 4 digits | 400 |

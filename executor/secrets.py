@@ -217,9 +217,15 @@ def _without(left_out: re.Pattern[str] | None, form: str) -> str:
     """The form without what is left out. In most forms it is found in a tenth of a search's time."""
     if left_out is None:
         return form
-    if "%25" in form or (left_out is _UNWRAPPED and "\\" in form):
+    if "%25" in form:
         return left_out.sub("", form)
-    return "".join(form.split()) if left_out is _UNWRAPPED else form.replace("\\", "")
+    if left_out is not _UNWRAPPED:
+        return form.replace("\\", "")
+    while "\\\\" in form:
+        form = form.replace("\\\\", "\\")
+    for escape in ("\\n", "\\r", "\\t", "\\"):
+        form = form.replace(escape, "")
+    return "".join(form.split())
 
 
 def _places(text: str, left_out: re.Pattern[str] | None) -> Sequence[int]:

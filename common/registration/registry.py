@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +16,13 @@ from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
 from common.jobs.payload_patch import merge_patch
 from common.jobs.store import JobStore
-from common.limits import JOB_ID_CHARS
+from common.limits import (
+    CALENDAR_POINTS,
+    JOB_ID_CHARS,
+    PLACEHOLDERS_A_POINT,
+    PREPARATION_POINTS,
+    SECRET_POINTS,
+)
 from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
 from common.registration.definition import JobDefinition, Limits, parse_definition
 from common.registration.origins import Origins
@@ -197,9 +204,10 @@ class JobValidator:
             _check_dead_letter(definition.dead_letter, self.rules)
         if definition.alert:
             _check_kept(definition.alert.no_success_for_s, self.rules)
+        named = named_secrets(definition, self.limits.payload_formats)
+        _check_preparation(definition, len(names(named)))
         for where, schedule in definition.schedule.singles():
             self._check_calendars(where, schedule)
-        named = named_secrets(definition, self.limits.payload_formats)
         check_exist(
             self.tenants, self.tenant, (each for each in named if each.name not in self._known_secrets)
         )
@@ -215,6 +223,35 @@ class JobValidator:
     def _check_named(self, field: str, names: Sequence[str]) -> None:
         self.calendars.check_named(self.tenant, set(names) - self._known_calendars, field)
         self._known_calendars.update(names)
+
+
+def _check_preparation(definition: JobDefinition, secrets: int) -> None:
+    """Nothing interrupts the preparation of a call, and other tenants' calls wait for it. Raises InvalidInput."""
+    calendars = {
+        name
+        for _, schedule in definition.schedule.singles()
+        for name in (*(schedule.exclude.calendars if schedule.exclude else ()), *schedule.include_calendars)
+    }
+    is_patched = any(definition.schedule.patches())
+    if not (calendars or secrets or is_patched):
+        return  # a payload alone has bounds of its own
+    payload = json.dumps(definition.payload, separators=(",", ":"), ensure_ascii=False)
+    patched_kib = len(payload.encode(errors="replace")) // 1_024 if is_patched else 0
+    placeholders = payload.count("{{")
+    points = (
+        len(calendars) * CALENDAR_POINTS
+        + secrets * SECRET_POINTS
+        + patched_kib
+        + placeholders // PLACEHOLDERS_A_POINT
+    )
+    if points > PREPARATION_POINTS:
+        raise InvalidInput(
+            "job",
+            f"takes {points} points to prepare a call, for {len(calendars)} calendars, {secrets} secrets, "
+            f"{patched_kib} KiB of a patched payload and {placeholders} placeholders",
+            accepted=f"at most {PREPARATION_POINTS} points: {CALENDAR_POINTS} for a calendar, {SECRET_POINTS} for a "
+            f"secret, 1 for a KiB of a patched payload, 1 for {PLACEHOLDERS_A_POINT} placeholders",
+        )
 
 
 def _narrowed(limits: Limits, rules: TenantRules, past_at: bool) -> Limits:

@@ -7,6 +7,7 @@ Prints how late the quiet executions were called: one of the same second, one of
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from typing import Any
 
 from common.clock import SystemClock
 from common.deployment import Deployment
+from common.errors import InvalidInput
 from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
 from common.runs.outcome import Outcome
@@ -48,7 +50,7 @@ def settle(world: World, rng: random.Random) -> None:
 
 
 def hostile_job(rng: random.Random) -> dict[str, Any]:
-    """Each field somewhere up to its bound."""
+    """Each field somewhere up to its bound; all of them together may be too much."""
     is_patched = rng.random() < 0.5
     most = 32_000 if is_patched else 64_000
     values: Any = [rng.randrange(10) for _ in range(rng.choice([0, most // 2, most]))]
@@ -66,6 +68,14 @@ def hostile_job(rng: random.Random) -> dict[str, Any]:
     return {**job(cron="* * * * *"), "schedule": {"schedules": schedules}, "payload": payload}
 
 
+def create(world: World, job_id: str, rng: random.Random) -> None:
+    """A hostile job that is not refused for the sum of what it uses."""
+    while True:
+        with contextlib.suppress(InvalidInput):
+            world.registry.create("hostile", job_id, hostile_job(rng))
+            return
+
+
 def lateness(seed: int, hostile: int, *, share: bool) -> dict[str, float]:
     """Seconds by which the quiet executions were called after they were due."""
     rng = random.Random(seed)
@@ -74,7 +84,7 @@ def lateness(seed: int, hostile: int, *, share: bool) -> dict[str, float]:
     world.clock.move_to(time.time() - 600)
     settle(world, rng)
     for n in range(hostile):
-        world.registry.create("hostile", f"h{n}", hostile_job(rng))
+        create(world, f"h{n}", rng)
     for name in ("same", "later"):
         world.registry.create("quiet", name, job(cron="* * * * *"))
     called: dict[str, float] = {}

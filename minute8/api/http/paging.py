@@ -48,7 +48,7 @@ def read_cursor(
         if len(cursor) > _MAX_CURSOR_CHARS:
             raise ValueError
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        scope, values = decode(text)
+        scope, values = decode(text, type=tuple[str, Any])
         if scope != _scope(tenant, of):
             raise ValueError
         position = convert(values, hint)

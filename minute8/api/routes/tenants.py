@@ -69,8 +69,10 @@ def list_tenants(services: Services, request: Request) -> Response:
     after = read_key(keys.OPERATORS, "tenants", request.query.get("cursor"))
     tenants = list(services.tenants.list_tenants(after, limit + 1))
     page = tenants[:limit]
-    last_id = page[-1].key["sk"] if isinstance(page[-1], Unreadable) else page[-1].tenant_id if page else ""
-    cursor = write_cursor(keys.OPERATORS, "tenants", last_id) if len(tenants) > limit else None
+    cursor = None
+    if len(tenants) > limit:
+        last_id = page[-1].key["sk"] if isinstance(page[-1], Unreadable) else page[-1].tenant_id
+        cursor = write_cursor(keys.OPERATORS, "tenants", last_id)
     damaged = [
         {"tenant_id": tenant.key["sk"], "problem": tenant.reason}
         for tenant in page
