@@ -43,7 +43,7 @@ install-tests:
 	@$(MAKE) -j2 $(VENV_TESTS_READY) $(NODE_TESTS_READY)
 
 up: install ## Start the embedded AWS and deploy Minute8 to it
-	@$(RUN) -m scripts.embedded up
+	@$(RUN) -m scripts.embedded up $(ARGS)
 
 sample: $(VENV_READY) ## Deploy a function to call to the embedded AWS, allow it, and print its ARN
 	@$(RUN) -m scripts.embedded sample

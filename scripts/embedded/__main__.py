@@ -49,6 +49,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--param", action="append", default=[], metavar="NAME=VALUE", help="for serverless.yml"
     )
+    parser.add_argument(
+        "--forget", action="store_true", help="deploy without the parameters of earlier times"
+    )
     parser.add_argument("--auth", action="store_true", help="enforce IAM as AWS does")
     parser.add_argument(
         "--strict", action="store_true", help="AWS's rules that it lacks, and --auth; or MINUTE8_STRICT=1"
@@ -59,7 +62,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--force", action="store_true", help="deploy even if nothing has changed")
     options = parser.parse_args(arguments)
     try:
-        _params(options)
+        _named_params(options)
     except ValueError as error:
         parser.error(str(error))
     return options
@@ -117,15 +120,30 @@ def _start(options: argparse.Namespace) -> int:
 def _deploy(options: argparse.Namespace) -> int:
     embedded = _running(options)
     began = time.monotonic()
-    embedded = deploy(
-        embedded, stage=options.stage, params=_params(options), force=options.force, report=_say
-    )
+    params = _params(options)
+    if kept := params.keys() - _named_params(options).keys():
+        _say(
+            f"as before: {', '.join(parameters.pairs({name: params[name] for name in kept}))}; --forget ends that"
+        )
+    embedded = deploy(embedded, stage=options.stage, params=params, force=options.force, report=_say)
+    _kept_params(options).write_text(json.dumps(params))
     _say(f"ready after {time.monotonic() - began:.1f} s; the API is {embedded.api_url}")
     return 0
 
 
 def _params(options: argparse.Namespace) -> dict[str, str]:
+    """The parameters of the last deployment, and in front of them those of the command line."""
+    file = _kept_params(options)
+    kept = json.loads(file.read_text()) if file.exists() and not options.forget else {}
+    return {**kept, **_named_params(options)}
+
+
+def _named_params(options: argparse.Namespace) -> dict[str, str]:
     return parameters.given_in([f"--param={param}" for param in options.param])
+
+
+def _kept_params(options: argparse.Namespace) -> Path:
+    return Path(options.state_dir / f"params-{options.stage}.json")
 
 
 def _say(text: str) -> None:
@@ -153,6 +171,7 @@ def _reset(options: argparse.Namespace) -> int:
         shutil.rmtree(service, ignore_errors=True)
     for file in (
         *options.state_dir.glob("*.lock"),
+        *options.state_dir.glob("params-*.json"),
         *(options.state_dir / name for name in ("embedded.json", "embedded.log", "env")),
     ):
         file.unlink(missing_ok=True)
