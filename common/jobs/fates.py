@@ -33,6 +33,12 @@ class End(NamedTuple):
 
 
 Wait = Literal["due time", "turn", "retry", "skip"]
+_ENDS: Final[dict[Wait, str]] = {
+    "due time": "the run of {} does not start",
+    "turn": "the run of {} that waits for its turn ends",
+    "retry": "the run of {} is not tried again",
+    "skip": "the skip of {} has nothing left to skip",
+}
 
 
 class EndedFire(Struct, frozen=True):
@@ -46,7 +52,7 @@ class EndedFire(Struct, frozen=True):
         ),
     ]
     reason: Annotated[str, Meta(description="Why it does not run, as its run will say.")]
-    detail: Annotated[str, Meta(description="The same in a sentence.")]
+    detail: Annotated[str, Meta(description="What ends, and why, in a sentence.")]
 
 
 def ended_by(
@@ -56,7 +62,8 @@ def ended_by(
     for fire_at, waited_for in waiting:
         end = end_of(new, fire_at, excluded[1])
         if end and end_of(old, fire_at, excluded[0]) is None:
-            yield EndedFire(rfc3339(fire_at), waited_for, end.reason, end.detail)
+            name = rfc3339(fire_at)
+            yield EndedFire(name, waited_for, end.reason, f"{_ENDS[waited_for].format(name)}: {end.detail}")
 
 
 def end_of(job: Job, fire_at: int, excluded: Excluded) -> End | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -18,7 +18,6 @@ from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 from minute8.cli.output import plural
 from minute8.client import Client, NotFound
-from minute8.client.shapes import EndedFire
 
 # If none of the next fire times differs, those behind them are compared too.
 COMPARED_FIRES: Final = 50
@@ -84,20 +83,6 @@ def _compared(old: list[int], new: list[int], count: int) -> Consequences:
     was, becomes = ({at for at in fires if until is None or at <= until} for fires in (old, new))
     appear, vanish = tuple(sorted(becomes - was)), tuple(sorted(was - becomes))
     return Consequences(appear, vanish, until, others_stay=bool(was & becomes))
-
-
-_ENDS: Final = {
-    "due time": "the run of {} does not start",
-    "turn": "the run of {} that waits for its turn ends",
-    "retry": "the run of {} is not tried again",
-    "skip": "the skip of {} has nothing left to skip",
-}
-
-
-def ended_lines(ends: Sequence[EndedFire]) -> Iterator[str]:
-    """What an edit ends, each in a sentence."""
-    for end in ends:
-        yield f"{_ENDS[end['waited_for']].format(end['fire_at'])}: {end['detail']}"
 
 
 def move_of(appear: tuple[int, ...], vanish: tuple[int, ...]) -> tuple[int, int] | None:

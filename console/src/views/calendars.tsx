@@ -123,6 +123,7 @@ function Edit(props: { calendar: Calendar | null; close: () => void; changed: ()
 function Delete(props: { name: string; close: () => void; changed: () => void }): JSX.Element {
   const act = async () => {
     await api().delete("/v1/calendars/{name}", { path: { name: props.name } });
+    say(`${props.name} is deleted`);
     props.changed();
   };
   return (

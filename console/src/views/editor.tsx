@@ -20,6 +20,7 @@ import { useLoad } from "../lib/load";
 import { go, to } from "../lib/router";
 import { api, session } from "../lib/session";
 import { absolute, BROWSER_ZONE, local } from "../lib/time";
+import { counted } from "../lib/words";
 import { say } from "../ui/actions";
 import { useSettled } from "../ui/hooks";
 import { Card, Head, Problem, Text, Waiting } from "../ui/parts";
@@ -159,6 +160,7 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
             ) : (
               <Problem error={error} />
             )}
+            {before ? <Ends before={before} after={settled.definition} /> : null}
             <div class="buttons">
               <button type="submit" class="primary" disabled={busy || Object.keys(settled.problems).length > 0}>
                 {busy ? "…" : verb}
@@ -195,7 +197,8 @@ async function store(before: Job | null, draft: Draft, change: (draft: Draft) =>
     const path = { job_id: before.job_id };
     const body = definition as Shapes["NewJob"];
     const job = await api().put("/v1/jobs/{job_id}", { path, body, revision: draft.revision });
-    say(`${job.job_id} is stored as revision ${job.revision}`);
+    const ended = job.ends?.length ? `; it ended ${counted(job.ends.length, "fire time")} that waited` : "";
+    say(`${job.job_id} is stored as revision ${job.revision}${ended}`);
     go(["jobs", job.job_id]);
     return;
   }
@@ -300,6 +303,32 @@ function Against({ before, after }: { before: Job; after: Record<string, unknown
         />
       ) : null}
     </Card>
+  );
+}
+
+const MOST_ENDS = 3;
+
+/** What waits now and would not run after the edit: retries, skips, runs that are planned or wait for their turn. */
+function Ends({ before, after }: { before: Job; after: Definition }): JSX.Element | null {
+  const body = JSON.stringify(after);
+  const isSame = JSON.stringify(pruned(after.schedule)) === JSON.stringify(pruned(before.schedule));
+  const found = useLoad(`ends ${before.job_id} ${before.revision} ${isSame || body}`, async (signal) => {
+    if (isSame) return [];
+    const options = { path: { job_id: before.job_id }, query: { dry_run: true }, signal };
+    return (await api().put("/v1/jobs/{job_id}", { ...options, body: JSON.parse(body) })).ends ?? [];
+  });
+  const ends = found.data ?? [];
+  if (!ends.length) return null;
+  return (
+    <div class="notice late" role="status">
+      Saving ends what waits:
+      <ul>
+        {ends.slice(0, MOST_ENDS).map((end) => (
+          <li key={end.fire_at}>{end.detail}</li>
+        ))}
+      </ul>
+      {ends.length > MOST_ENDS ? `and ${ends.length - MOST_ENDS} more` : null}
+    </div>
   );
 }
 

@@ -98,6 +98,7 @@ function Put(props: { name: string; close: () => void; changed: () => void }): J
 function Delete(props: { name: string; close: () => void; changed: () => void }): JSX.Element {
   const act = async () => {
     await api().delete("/v1/secrets/{name}", { path: { name: props.name } });
+    say(`${props.name} is deleted`);
     props.changed();
   };
   return (

@@ -210,6 +210,7 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
 function Delete(props: { name: string; close: () => void; changed: () => void }): JSX.Element {
   const act = async () => {
     await api().delete("/v1/subscriptions/{name}", { path: { name: props.name } });
+    say(`${props.name} is deleted`);
     props.changed();
   };
   return (

@@ -22,6 +22,7 @@ export function Tenant({ id }: { id: string }): JSX.Element {
   const close = () => setDialog(undefined);
   const resume = async () => {
     await api().post("/v1/tenants/{tenant_id}/resume", { path, repeatable: true });
+    say(`${id} is active again`);
     found.reload();
   };
   return (

@@ -25,7 +25,6 @@ from minute8.cli.fire_changes import (
     DatesOf,
     consequences,
     dates_by_name,
-    ended_lines,
     resolved_schedule,
     show_fires,
 )
@@ -305,7 +304,7 @@ def show_steps(out: Console, steps: Sequence[Step]) -> None:
         if step.words:
             out.print(f"    {step.words}", soft_wrap=True)
         show_fires(out, step.changes)
-        for line in (*ended_lines(step.ends), *step.warnings):
+        for line in (*(end["detail"] for end in step.ends), *step.warnings):
             out.print(f"    ! {line}", soft_wrap=True)
 
 

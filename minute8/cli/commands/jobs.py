@@ -303,9 +303,7 @@ def print_done(ctx: typer.Context, job: Job, done: str, as_json: bool = False) -
     coming = f", next {when(job['next_due_at'], session(ctx).clock.now())}" if job["next_due_at"] else ""
     line = f"{job['job_id']} {done}: revision {job['revision']}, {job['state']}{coming}"
     console().print(line, soft_wrap=True)
-    from minute8.cli.fire_changes import ended_lines  # only here: slow to load
-
-    for line in (*job.get("warnings", ()), *ended_lines(job.get("ends", ()))):
+    for line in (*job.get("warnings", ()), *(end["detail"] for end in job.get("ends", ()))):
         console().print(f"! {line}", soft_wrap=True)
 
 
