@@ -16,6 +16,12 @@ const SIZES = [
   [375, 740],
 ] as const;
 
+// As wide and as high as an action is walked at; what is seen there is looked for in higher windows, too.
+const WALKED = [
+  [1280, 740],
+  [375, 740],
+] as const;
+
 /** The whole text is in the window, and nothing lies on it. */
 async function expectInSight(message: Locator): Promise<void> {
   await message.waitFor();
@@ -27,6 +33,15 @@ async function expectInSight(message: Locator): Promise<void> {
       return top && element.contains(top) ? "in sight" : `below ${top?.outerHTML.slice(0, 80)}`;
     });
   await expect.poll(place).toBe("in sight");
+}
+
+async function expectInSightAtEachHeight(page: Page, message: Locator): Promise<void> {
+  const size = page.viewportSize() ?? { width: 0, height: 0 };
+  for (const height of [size.height, 800, 1080]) {
+    await page.setViewportSize({ ...size, height });
+    await expectInSight(message);
+  }
+  await page.setViewportSize(size);
 }
 
 it.each(SIZES)("at %i × %i an edit conflict, a refusal, a failure and a success", async (width, height) => {
@@ -259,8 +274,11 @@ async function expectSeen(page: Page, action: Action): Promise<void> {
       ? route.fulfill({ status: 409, contentType: "application/problem+json", json })
       : route.fulfill({ json: DONE });
   });
-  await show(page, action.view);
+  await page.evaluate((hash) => {
+    location.hash = hash;
+  }, `#/${action.view}`);
   await page.reload();
+  await page.getByRole("heading", { level: 1 }).first().waitFor();
   await settled(page);
   const main = page.getByRole("main");
   if (action.first) await action.first(main).first().click();
@@ -284,7 +302,7 @@ async function expectSeen(page: Page, action: Action): Promise<void> {
     if (action.button === "Backfill") await dialog.getByRole("button", { name: "Run 1 fire time" }).click();
   }
   await refusal.waitFor().catch(() => expect.unreachable(`${name} says nothing of a refusal`));
-  await expectInSight(refusal);
+  await expectInSightAtEachHeight(page, refusal);
   isRefused = false;
   const before = page.url();
   await send();
@@ -292,37 +310,41 @@ async function expectSeen(page: Page, action: Action): Promise<void> {
   await expect
     .poll(async () => page.url() !== before || (await said.count()) > 0, { message: `${name} says nothing of success` })
     .toBe(true);
-  if (await said.count()) await expectInSight(said.last());
+  if (await said.count()) await expectInSightAtEachHeight(page, said.last());
   await page.unrouteAll({ behavior: "ignoreErrors" });
 }
 
 /** A regular expression for the addresses of an operation: `/v1/jobs/{job_id}` takes `/jobs/x`. */
 const addressesOf = (path: string) => new RegExp(`^${path.replace("/v1", "").replaceAll(/\{\w+\}/g, "[^/]+")}$`);
 
-it.each(SIZES)("at %i × %i the refusal and the success of each action", { timeout: 900_000 }, async (width, height) => {
-  const { wanda, mallory } = stage.keys;
-  const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
-  for (const id of ["seen-actions", "seen-paused"]) await call(wanda, "PUT", `jobs/${id}`, job);
-  await call(wanda, "POST", "jobs/seen-actions/skip", { count: 3 });
-  await call(wanda, "POST", "jobs/seen-paused/pause", {});
-  await call(wanda, "PUT", "calendars/seen", { dates: ["2026-12-24"] });
-  await call(wanda, "PUT", "subscriptions/seen", { target: { kind: "http", url: `${stage.hooks}/taken` } });
-  await call(wanda, "POST", "keys", { role: "read", name: "seen" });
-  const { runs } = (await call(mallory, "GET", "jobs/evil/runs?status=failed&limit=1")) as { runs: Shapes["Run"][] };
-  const actions = actionsOf(runs[0] as Shapes["Run"]);
-  const faults: string[] = [];
-  for (const who of ["wanda", "mallory", "operator"] as const) {
-    const page = await newPage({ viewport: { width, height } });
-    await signIn(page, stage.keys[who]);
-    for (const action of actions.filter((each) => each.who === who)) {
-      await expectSeen(page, action).catch((error: Error) =>
-        faults.push(`${action.button} of ${action.view}: ${error.message}`),
-      );
+it.each(WALKED)(
+  "at %i × %i the refusal and the success of each action",
+  { timeout: 900_000 },
+  async (width, height) => {
+    const { wanda, mallory } = stage.keys;
+    const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
+    for (const id of ["seen-actions", "seen-paused"]) await call(wanda, "PUT", `jobs/${id}`, job);
+    await call(wanda, "POST", "jobs/seen-actions/skip", { count: 3 });
+    await call(wanda, "POST", "jobs/seen-paused/pause", {});
+    await call(wanda, "PUT", "calendars/seen", { dates: ["2026-12-24"] });
+    await call(wanda, "PUT", "subscriptions/seen", { target: { kind: "http", url: `${stage.hooks}/taken` } });
+    await call(wanda, "POST", "keys", { role: "read", name: "seen" });
+    const { runs } = (await call(mallory, "GET", "jobs/evil/runs?status=failed&limit=1")) as { runs: Shapes["Run"][] };
+    const actions = actionsOf(runs[0] as Shapes["Run"]);
+    const faults: string[] = [];
+    for (const who of ["wanda", "mallory", "operator"] as const) {
+      const page = await newPage({ viewport: { width, height } });
+      await signIn(page, stage.keys[who]);
+      for (const action of actions.filter((each) => each.who === who)) {
+        await expectSeen(page, action).catch((error: Error) =>
+          faults.push(`${action.button} of ${action.view}: ${error.message}`),
+        );
+      }
+      await end(page);
     }
-    await end(page);
-  }
-  expect(faults).toEqual([]);
-});
+    expect(faults).toEqual([]);
+  },
+);
 
 it("is walked with each change that the code asks the API for", () => {
   const folder = fileURLToPath(new URL("../src", import.meta.url));

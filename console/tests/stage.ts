@@ -53,6 +53,14 @@ export async function call(
   return answer.status === 204 ? {} : ((await answer.json()) as Record<string, unknown>);
 }
 
+/** Let the page of a concurrency key show one run that has a permit and one that waits: no target here takes so long. */
+export async function holdPermits(page: Page, job: string): Promise<void> {
+  const [since_at, until_at] = ["2026-11-01T00:00:00Z", "2036-11-01T00:00:00Z"];
+  const entry = (name: string) => ({ execution_id: `mallory:${job}:${name}`, job_id: job, since_at, until_at });
+  const json = { key: "a-key", holders: [entry("held")], waiting: [entry("waits")] };
+  await page.route(/\/v1\/permits\?/, (route) => route.fulfill({ json }));
+}
+
 let browser: Browser | undefined;
 
 type Role = Parameters<Page["getByRole"]>[0];

@@ -7,6 +7,7 @@ import {
   expectIsolated,
   expectNoSideScroll,
   expectSound,
+  holdPermits,
   newPage,
   settled,
   show,
@@ -57,6 +58,7 @@ describe("every view", () => {
     const found = (await violations(page)).map((violation) => `sign in: ${violation}`);
     await expectNoSideScroll(page, "sign in");
     await signIn(page, stage.keys.mallory);
+    await holdPermits(page, "evil");
     await show(page, "jobs");
     // Its jobs were registered with these texts; see tests/end_to_end/test_console.py.
     await page.locator("main bdi", { hasText: "<img src=x onerror=" }).first().waitFor();

@@ -2,11 +2,22 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, expect, it } from "vitest";
-import { close, expectNoSideScroll, newPage, settled, show, signIn, stage, viewsOf, viewsOfOperator } from "./stage";
+import {
+  close,
+  expectNoSideScroll,
+  holdPermits,
+  newPage,
+  settled,
+  show,
+  signIn,
+  stage,
+  viewsOf,
+  viewsOfOperator,
+} from "./stage";
 
 afterAll(close);
 
-const WIDTHS = [320, 391, 480, 640, 768, 801, 1280, 2560];
+const WIDTHS = [320, 375, 480, 640, 768, 801, 1280, 2560];
 const MIN_TARGET_PX = 24;
 
 /** What is wrong with the page as it is shown. In the browser. */
@@ -47,6 +58,52 @@ function faults(minPx: number): string[] {
   return problems;
 }
 
+/** What is drawn over something else, is named without being there, or lies beside the window. In the browser. */
+function hidden(): string[] {
+  const problems: string[] = [];
+  for (const drawing of document.querySelectorAll("main svg")) {
+    const texts = [...drawing.querySelectorAll("text")].map((text) => ({ text, box: text.getBoundingClientRect() }));
+    for (const [n, { text, box }] of texts.entries()) {
+      const meets = texts
+        .slice(n + 1)
+        .find(
+          ({ box: other }) =>
+            box.left < other.right - 1 &&
+            other.left < box.right - 1 &&
+            box.top < other.bottom - 2 &&
+            other.top < box.bottom - 2,
+        );
+      if (meets) problems.push(`${text.textContent} lies on ${meets.text.textContent}`);
+    }
+  }
+  for (const cell of document.querySelectorAll<HTMLElement>("main .cards td[data-label]"))
+    if (
+      innerWidth <= 800 &&
+      cell.checkVisibility() &&
+      !cell.textContent?.trim() &&
+      !cell.querySelector("svg, input, progress")
+    )
+      problems.push(`the card's ${cell.dataset.label} is empty`);
+  // On a phone a table is cards; only the hours of a day are wider.
+  for (const box of document.querySelectorAll("main .scroll, main .filters"))
+    if (innerWidth <= 480 && box.scrollWidth > box.clientWidth + 1 && !box.querySelector(".heat"))
+      problems.push(
+        `${box.getAttribute("aria-label")} is ${box.scrollWidth - box.clientWidth} px wider than the window`,
+      );
+  // What scrolls along a row's name leaves it in sight.
+  for (const name of document.querySelectorAll("main .heat tbody th")) {
+    const box = name.closest(".scroll")?.getBoundingClientRect();
+    if (box && name.getBoundingClientRect().left < box.left - 1) problems.push(`${name.textContent} is scrolled away`);
+  }
+  // Six figures stand as six, as three and three, or two by two: no row is shorter than another.
+  for (const figures of document.querySelectorAll("main .figures:has(> :nth-child(6):last-child)")) {
+    const tops = [...figures.children].map((figure) => Math.round(figure.getBoundingClientRect().top));
+    const lengths = [...new Set(tops)].map((top) => tops.filter((other) => other === top).length);
+    if (new Set(lengths).size > 1) problems.push(`figures stand as ${lengths.join(" and ")}`);
+  }
+  return problems;
+}
+
 async function look(page: Page, view: string): Promise<string[]> {
   await page.setViewportSize({ width: 1280, height: 900 });
   await show(page, view);
@@ -56,7 +113,8 @@ async function look(page: Page, view: string): Promise<string[]> {
     await page.setViewportSize({ width, height: 800 });
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
     await expectNoSideScroll(page, `${view} at ${width} px`);
-    found.push(...(await page.evaluate(faults, MIN_TARGET_PX)).map((fault) => `${view} at ${width} px: ${fault}`));
+    const problems = [...(await page.evaluate(faults, MIN_TARGET_PX)), ...(await page.evaluate(hidden))];
+    found.push(...problems.map((fault) => `${view} at ${width} px: ${fault}`));
     // A very wide window has the content in its middle.
     const [left, right] = await page.getByRole("main").evaluate((main) => {
       const { left, right } = main.getBoundingClientRect();
@@ -77,8 +135,35 @@ it.each([
 ] as const)("has each control of %s within reach at each width", async (key, views) => {
   const page = await newPage({ reducedMotion: "reduce" });
   await signIn(page, stage.keys[key]);
+  await holdPermits(page, "evil");
   const found: string[] = [];
   for (const view of views) found.push(...(await look(page, view)));
   expect(found).toEqual([]);
+  await page.context().close();
+});
+
+/** What hides of the navigation. In the browser. */
+function hiddenOfNavigation(): string[] {
+  const entries = document.querySelector("nav ul");
+  const current = entries?.querySelector("[aria-current=page]")?.getBoundingClientRect();
+  const around = entries?.getBoundingClientRect();
+  if (!entries || !current || !around) return ["the view has no entry"];
+  const problems: string[] = [];
+  if (current.left < around.left - 1 || current.right > around.right + 1) problems.push("the entry is out of sight");
+  if (entries.scrollWidth > entries.clientWidth && !getComputedStyle(entries).backgroundImage.includes("gradient"))
+    problems.push("nothing says that there are more entries");
+  return problems;
+}
+
+it.each([375, 768, 801])("shows the view's entry of the navigation at %i px, and reaches each", async (width) => {
+  const page = await newPage({ viewport: { width, height: 740 } });
+  await signIn(page, stage.keys.mallory);
+  const names = await page.locator("nav li a").allTextContents();
+  expect(names).toHaveLength(12);
+  for (const name of names) {
+    await page.locator("nav").getByRole("link", { name, exact: true }).click();
+    await page.locator("nav [aria-current=page]", { hasText: name }).waitFor();
+    await expect.poll(() => page.evaluate(hiddenOfNavigation), { message: name }).toEqual([]);
+  }
   await page.context().close();
 });

@@ -114,7 +114,7 @@ def test_journeys_through_the_console(console: dict[str, Any]) -> None:
         env=os.environ | {"MINUTE8_CONSOLE_STAGE": json.dumps(console), "CI": "1"},
         capture_output=True,
         text=True,
-        timeout=2 * PATIENCE_S,
+        timeout=3 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-6000:]}"

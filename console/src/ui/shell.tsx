@@ -96,8 +96,8 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
         Skip to the content
       </button>
       <header class="bar">
-        <a class="brand" href={to([])}>
-          <img src={icon} alt="" width="22" height="22" /> Minute8
+        <a class="brand" href={to([])} aria-label="Minute8">
+          <img src={icon} alt="" width="22" height="22" /> <span>Minute8</span>
         </a>
         {tenant ? (
           <form

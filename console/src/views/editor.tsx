@@ -248,7 +248,7 @@ function Preview(props: {
       </div>
       {found ? (
         <Scroll label="Next times">
-          <table aria-label="Next times">
+          <table class="times" aria-label="Next times">
             <thead>
               <tr>
                 <th scope="col">UTC</th>

@@ -42,7 +42,7 @@ export function NextTimes({ job }: { job: Job }): JSX.Element {
         {({ fires }) =>
           fires.length ? (
             <Scroll label="Next times">
-              <table>
+              <table class="times">
                 <thead>
                   <tr>
                     {zones.map((timezone) => (

@@ -46,7 +46,7 @@ export function KeyList({ owner }: { owner: Owner }): JSX.Element {
       }
     >
       {made ? (
-        <div class="notice">
+        <div class="notice" ref={bringIntoSight}>
           <p>This is the only time that the key is shown.</p>
           <Code text={made} label="new key" />
         </div>
@@ -92,6 +92,9 @@ export function KeyList({ owner }: { owner: Owner }): JSX.Element {
     </Card>
   );
 }
+
+// A key that is shown once may stand far below its dialog.
+const bringIntoSight = (box: HTMLElement | null) => box?.scrollIntoView({ block: "nearest" });
 
 function columns(revoke: ((key: Key) => void) | undefined): Column<Key>[] {
   return [
