@@ -32,7 +32,7 @@ _DIFFERS: Final = re.compile(
     re.IGNORECASE,
 )
 
-_ERROR_ATTRIBUTES: Final = (*REQUIRED, "error_type", "error", "attempts")
+_ERROR_ATTRIBUTES: Final = (*REQUIRED, "error_type", "error", "attempts", "error_group")
 
 # A job, and the part of the execution id that names its run.
 JobRun = tuple[str, str]
@@ -53,11 +53,8 @@ class FailureFilter:
         """Whether the run failed with the wanted error, in the wanted time."""
         if self.until_at and run.failed_at >= self.until_at:
             return False
-        error_type, error = error_of(run)
-        return self.error_type in ("", error_type) and self.fingerprint in (
-            "",
-            fingerprint(error_type, error),
-        )
+        error_type, _ = error_of(run)
+        return self.error_type in ("", error_type) and self.fingerprint in ("", group_of(run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +167,7 @@ def grouped(runs: Iterable[Run]) -> list[FailureGroup]:
     groups: dict[tuple[str, str], FailureGroup] = {}
     for run in runs:
         error_type, error = error_of(run)
-        key = run.job_id, fingerprint(error_type, error)
+        key = run.job_id, group_of(run)
         at = float(run.failed_at)
         hour = int(at) // HOUR_S * HOUR_S
         if group := groups.get(key):
@@ -194,7 +191,7 @@ def muted_runs(runs: Table, tenant: str, muted: Muted, failed: Iterable[JobRun])
     for start in range(0, len(suspects), _PAGE):  # not all attempts at a time
         part = suspects[start : start + _PAGE]
         for run in readable_runs(runs.get_many(part, attributes=_ERROR_ATTRIBUTES, consistent=False)):
-            if (run.job_id, fingerprint(*error_of(run))) in muted.groups:
+            if (run.job_id, group_of(run)) in muted.groups:
                 quiet.add((run.job_id, run.run_name))
     return quiet
 
@@ -203,6 +200,11 @@ def error_of(run: Run) -> tuple[str, str]:
     """Type and text of the error that ended a run."""
     last = run.last_attempt
     return run.error_type or (last.error_type if last else ""), run.error or (last.error if last else "")
+
+
+def group_of(run: Run) -> str:
+    """The fingerprint of its error, which an erased run keeps."""
+    return run.error_group or fingerprint(*error_of(run))
 
 
 def fingerprint(error_type: str, error: str) -> str:

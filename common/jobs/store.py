@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from msgspec import structs
 
@@ -205,36 +205,35 @@ class JobStore:
             )
         finally:
             shard_choice.tidy()
-        if self.is_dry:
-            return changed
-        return {job_id: self._noted(job) for job_id, job in changed.items()}
-
-    def _noted(self, job: Job) -> Job:
-        """The job as it is after a look at whether it is over."""
-        if self.note_if_over(job):
-            return (
-                job
-                if job.not_running in (ENDED, NEVER_FIRES)
-                else structs.replace(job, not_running=NEVER_FIRES)
-            )
-        return structs.replace(job, not_running="") if job.not_running in (ENDED, NEVER_FIRES) else job
+        whys = {job_id: self.why_over(job) for job_id, job in changed.items()}
+        if not self.is_dry:
+            for job_id, job in changed.items():
+                self._note_over(job, whys[job_id])
+        return {job_id: as_noted(job, whys[job_id]) for job_id, job in changed.items()}
 
     def note_if_over(self, job: Job) -> str:
         """Note that no fire time of the job is left, if that is so; or else that one is. Returns why, in words."""
-        is_noted = job.not_running in (ENDED, NEVER_FIRES)
-        if not is_noted and not may_end(job.schedule):
-            return ""
-        with suppress(MissingCalendar):
-            now = self.clock.now()
-            calendars = Calendars(self.jobs)
-            why = why_over(job, 0, now, lambda: calendars.excluded(job.tenant, job.schedule))
-            if why and not is_noted:
-                note = NotRunning(NEVER_FIRES, now, why)
-                self.not_running.begin(job.tenant, job.job_id, note, job.schedule_revision)
-            elif is_noted and not why:
-                self.not_running.end(job, CHANGED)
-            return why
-        return ""
+        why = self.why_over(job)
+        self._note_over(job, why)
+        return why or ""
+
+    def _note_over(self, job: Job, why: str | None) -> None:
+        if as_noted(job, why) is job:
+            return
+        if why:
+            note = NotRunning(NEVER_FIRES, self.clock.now(), why)
+            self.not_running.begin(job.tenant, job.job_id, note, job.schedule_revision)
+        else:
+            self.not_running.end(job, CHANGED)
+
+    def why_over(self, job: Job) -> str | None:
+        """Why no fire time of the job is left, in words; empty if one is. None: a calendar that it names is missing."""
+        calendars = Calendars(self.jobs)
+        try:
+            excluded = partial(calendars.excluded, job.tenant, job.schedule)
+            return why_over(job, 0, self.clock.now(), excluded) if may_end(job.schedule) else ""
+        except MissingCalendar:
+            return None
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
         """The changed job with the coming skips of the old one, and as the guards revise it."""
@@ -379,6 +378,14 @@ class JobStore:
 def _is_first_http(old: Job | None, new: Job) -> bool:
     """Whether the job begins to call an endpoint, so that the tenant needs a secret to sign with."""
     return new.spec.target.get("kind") == "http" and (old is None or old.spec.target.get("kind") != "http")
+
+
+def as_noted(job: Job, why: str | None) -> Job:
+    """The job with a note that it never fires, or without it. `why` as `why_over` has it. Pure."""
+    is_noted = job.not_running in (ENDED, NEVER_FIRES)
+    if why is None or bool(why) == is_noted:
+        return job
+    return structs.replace(job, not_running=NEVER_FIRES if why else "")
 
 
 def _ended_by(old: Job, new: Job) -> str:

@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 from common.errors import NONE_YET, Busy, InvalidInput, Minute8Error
 from common.ids import check_id
 from common.jobs.job import Job, check_revision, exists
-from common.jobs.store import MAX_AT_ONCE
+from common.jobs.store import MAX_AT_ONCE, as_noted
 from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job, changed_fields, old_if_same
 from common.registration.job_warnings import job_warnings
@@ -208,7 +208,7 @@ def _compared(
             except Minute8Error as error:
                 yield named_line, named_line.refused(error)
             else:
-                yield named_line, named_line.outcome(old, new)
+                yield named_line, named_line.outcome(old, as_noted(new, registry.store.why_over(new)))
 
 
 def _named(

@@ -1,6 +1,7 @@
 """Erases what a run's target and caller said: payload, answer, log, error texts. The record stays, as does its outcome.
 
-The projection has no texts of runs, so nothing of them is left there. A muted failure keeps its error; that goes too.
+The projection has no texts of runs, so nothing of them is left there. A muted failure keeps its error; that goes too. A
+failed run stays in its group, and muted with it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from common.errors import Conflict
+from common.history.failed_runs import group_of
 from common.jobs.muted_groups import MutedGroups
 from common.planning.execution import OWN_PAYLOAD_PREFIX, split_run_name
 from common.runs.run import Run
@@ -51,7 +53,8 @@ def erase_details(tables: Tables, run: Run, commit: AuditedCommit, now: float) -
         raise Conflict(f"run {run.execution_id} goes on, and would write more: erase it when it has ended")
     bare = [to_builtins(replace(attempt, error="", log_tail="")) for attempt in run.attempts]
     tx = Transaction(tables.runs.client)
-    written = change({"attempts": bare, "erased_at": int(now)}, remove=_TEXTS)
+    kept = {"attempts": bare, "erased_at": int(now), "error_group": group_of(run)}
+    written = change(kept, remove=_TEXTS)
     as_read = unchanged(run.to_item(), "status", "attempt", "signs")
     tx.update(tables.runs, run.key, written, as_read)
     if failure := commit.try_commit(tx, run.tenant, "run.erased", run.execution_id, now):

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
-from typing import Final
 
+from msgspec import to_builtins
+
+from common.credentials import CREDENTIALS, is_secret_name
 from common.jobs.job import Job
 from common.jobs.not_running import ENDED, NEVER_FIRES
 from common.jobs.secret_references import MARK
 from common.timing.windows import MISSED_AFTER_S
-
-# What credentials look like, and what they are called.
-_LOOKS: Final = (
-    (re.compile(r"\bsk-[A-Za-z0-9_-]{16,}"), "a key that begins with sk-"),
-    (re.compile(r"\bAKIA[0-9A-Z]{16}\b"), "an access key of AWS"),
-    (re.compile(r"://[^/\s:@]+:[^/\s@]+@"), "a password in a URL"),
-)
-_SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "x-api-key", "cookie"})
 
 
 def job_warnings(job: Job) -> Iterator[str]:
@@ -44,11 +37,9 @@ def catch_up_warnings(catch_up: str, start_deadline_s: int | None) -> Iterator[s
 
 def _credentials(job: Job) -> Iterator[tuple[str, str]]:
     for name, value in (job.spec.target.get("headers") or {}).items():
-        if name.casefold() in _SECRET_HEADERS and MARK not in str(value):
+        if is_secret_name(name) and MARK not in str(value):
             yield f"The header {name}", "credentials"
-    for where, text in (
-        ("The target", json.dumps(job.spec.target)),
-        ("The schedule", json.dumps(job.spec.schedule)),
-        ("The payload", job.payload.text or ""),
-    ):
-        yield from ((where, credential) for look, credential in _LOOKS if look.search(text))
+    fields = {"payload": job.payload.text or "", **to_builtins(job.spec)}
+    for name, value in fields.items():
+        where, text = f"The {name}", value if isinstance(value, str) else json.dumps(value)
+        yield from ((where, credential) for look, credential in CREDENTIALS if look.search(text))

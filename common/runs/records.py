@@ -386,7 +386,7 @@ class Runs:
         self.note([execution], now)
         update = change(
             {"status": RETRYING, "next_attempt_at": int(now), "expires_at": int(now) + UNSTARTED_KEPT_S},
-            remove=("failed_tenant", "failed_at", "error_type", "error", "lease_until"),
+            remove=("failed_tenant", "failed_at", "error_type", "error", "error_group", "lease_until"),
         )
         by = By(execution.attempt)
         return self._move_together("open again by hand", [(_key(execution), update)], by, commit)

@@ -247,8 +247,9 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_arns: tuple[str, ...] = ()
     # Of the newest attempt that is one.
     durable: Durable | None = None
-    # When somebody erased its texts.
+    # When somebody erased its texts, and the group of failures that the error was of.
     erased_at: Number = 0
+    error_group: str = ""
     # The run's end has moved its backfill on: to this fire time; True as soon as that one is enqueued.
     moved_on: int | bool | None = None
     v: Literal[1] = 1

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, Final
 
 from common.clock import Clock, SystemClock
+from common.credentials import hidden
 from common.errors import InvalidInput
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
@@ -42,7 +43,7 @@ _LAST: Final = "~"
 _PAYLOAD: Final = "payload"
 _PAYLOADS: Final = frozenset({_PAYLOAD, "payload_patch", "parameters"})
 _HEADERS: Final = "headers"
-_PASSWORD: Final = re.compile(r"(?<=://)[^/?#]*(?=@)")
+_USER: Final = re.compile(r"(?<=://)[^/?#]*(?=@)")
 
 # The HMAC of a text at a time; None without a key.
 HmacOf = Callable[[str, float], str | None]
@@ -284,7 +285,7 @@ def _hidden(name: str, value: Any, hmac_of: HmacOf, now: float) -> Any:
         return {key: _hidden(field_name, value[key], hmac_of, now) for key, field_name in fields}
     if isinstance(value, list):
         return [_hidden("", each, hmac_of, now) for each in value]
-    return _PASSWORD.sub("…", value) if isinstance(value, str) else value
+    return hidden(_USER.sub("…", value)) if isinstance(value, str) else value
 
 
 def _shown(value: Any) -> Any:

@@ -147,6 +147,20 @@ def test_no_entry_holds_a_value_of_a_header_a_payload_or_a_password(office: Offi
     assert again["after"]["payload"]["hmac"].startswith("1:")
 
 
+def test_no_entry_holds_a_credential_in_a_url_or_a_name(office: Office) -> None:
+    definition = {
+        **job(every=3_600),
+        "target": {"kind": "http", "url": "https://example.com/?a=1&token=hunter1"},
+        "name": "Bearer hunter2",
+        "owner": "sk-hunter3hunter3hunter3",
+        "runbook": "https://ops:hunter4@example.com/?api_key=hunter5",
+    }
+    assert office.alice("PUT", "/v1/jobs/report", definition).status == 201
+    (created,) = entries(office.alice_admin, subject="report")
+    assert created["after"]["target"]["url"] == "https://example.com/?a=1&token=…"
+    assert "hunter" not in json.dumps(written(office))
+
+
 def test_without_a_key_an_entry_names_what_changed_alone(office: Office) -> None:
     handler._services().parts["masters"] = StoredMasters(lambda: None)
     office.alice("PUT", "/v1/jobs/report", job(every=60, payload="first-word"))

@@ -52,6 +52,16 @@ def needs_somebody(office: Office) -> tuple[int, list[str], int]:
     return failing["count"], [job["job_id"] for job in failing["jobs"]], failing["muted"]
 
 
+def test_a_failure_whose_texts_are_erased_stays_muted(failing: Office) -> None:
+    failing.alice("PUT", MUTE, {})
+    for item in failing.world.run_items("alice", "bills"):
+        name = item["sk"].rpartition("#")[2]
+        assert failing.alice_admin("DELETE", f"/v1/runs/alice:bills:{name}/details").status == 200
+    assert needs_somebody(failing) == (1, ["mail"], 1)
+    assert [bool(group) for group in muted(failing).values()] == [False, True]
+    assert muted(failing)["bills", ""]
+
+
 def test_a_muted_group_stays_listed_and_leaves_what_needs_somebody(failing: Office) -> None:
     assert needs_somebody(failing) == (2, ["bills", "mail"], 0)
     answered = failing.alice("PUT", MUTE, {"note": "the shop is being moved"})

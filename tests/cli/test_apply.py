@@ -83,6 +83,17 @@ def test_a_change_is_shown_with_its_consequences(desk: Desk, tmp_path: Path) -> 
     assert desk("apply", str(file), "--dry-run").code == 0
 
 
+def test_a_job_that_never_fires_is_named_by_the_plan(desk: Desk, tmp_path: Path) -> None:
+    schedule = '{cron: "0 4 * * *", end_at: 2026-11-21T03:30:00Z}'
+    text = f'- {{job_id: over, schedule: {schedule}, target: {{kind: lambda, arn: "{ARN}"}}}}'
+    (tmp_path / "jobs.yaml").write_text(text)
+    plan = desk("apply", str(tmp_path), "--dry-run")
+    assert "It fires never again: no fire time is left." in plan.out
+    assert desk.office.world.events == [], "it is only a plan"
+    assert "It fires never again" in desk("apply", str(tmp_path)).out
+    assert jobs_of(desk)["over"]["job_id"] == "over"
+
+
 def test_pruning_deletes_what_no_file_has(desk: Desk, tmp_path: Path) -> None:
     for name in ("old-1", "other"):
         desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 12 * * *"))

@@ -23,13 +23,25 @@ def http(url: str = URL, **headers: str) -> dict[str, Any]:
         ({"payload": "https://me:pass1234@example.com/"}, "a password in a URL"),
         ({"payload": {"key": "sk-abcdefghijklmnop1234"}}, "sk-"),
         ({"payload": ["AKIAIOSFODNN7EXAMPLE"]}, "an access key of AWS"),
-        ({"target": http(url="https://example.com/?key=AKIAIOSFODNN7EXAMPLE")}, "an access key of AWS"),
-        ({"target": http(token="sk-abcdefghijklmnop1234")}, "sk-"),
+        ({"target": http(url="https://example.com/AKIAIOSFODNN7EXAMPLE")}, "an access key of AWS"),
+        ({"target": http(number="sk-abcdefghijklmnop1234")}, "sk-"),
         (
             {"schedule": {"schedules": [{"every": 60, "payload_patch": {"key": "AKIAIOSFODNN7EXAMPLE"}}]}},
             "The schedule has an access key of AWS",
         ),
-        ({"target": http(accept="text/plain")}, ""),
+        ({"target": http(**{"X-Auth-Token": "abc"})}, "The header X-Auth-Token has credentials"),
+        ({"target": http(**{"api-key": "abc"})}, "The header api-key has credentials"),
+        (
+            {"target": http(url="https://example.com/?a=1&access_token=abc")},
+            "The target has a credential in a URL",
+        ),
+        ({"target": http(url="https://example.com/?key=abc")}, "The target has a credential in a URL"),
+        ({"payload": {"auth": "Bearer eyJ0eXAi"}}, "The payload has a bearer token"),
+        ({"name": "calls with sk-abcdefghijklmnop1234"}, "The name has"),
+        ({"owner": "me AKIAIOSFODNN7EXAMPLE"}, "The owner has"),
+        ({"runbook": "https://ops:hunter3@wiki.example.com/x"}, "The runbook has a password"),
+        ({"payload": {"note": "the bearer presents it, Bearer certificates"}}, ""),
+        ({"target": http(accept="text/plain", **{"Idempotency-Key": "a"})}, ""),
         ({"payload": {"note": "sk-short, task-abcdefghijklmnopq"}}, ""),
     ],
 )
@@ -44,7 +56,7 @@ def test_credentials_in_plain_text_are_named_with_what_to_do(
 
 def test_a_reference_to_a_secret_is_no_credential(world: World) -> None:
     world.secrets.put("alice", "token", "a long enough value", world.clock.now())
-    target = http(authorization="Bearer secret://token")
+    target = http("https://example.com/?token=secret://token", authorization="Bearer secret://token")
     stored = world.registry.put("alice", "j", {**job(cron="0 5 * * *"), "target": target})
     assert list(job_warnings(stored)) == []
 
