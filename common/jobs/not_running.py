@@ -268,7 +268,9 @@ def addresses_off(jobs: Table, tenant: str) -> Iterator[NotRunning]:
 
 def address_off(tenant: str, subscription: str, since_at: float, error: str, now: float) -> Item:
     """The item of such a note. Pure."""
-    note = NotRunning(ADDRESS_OFF, since_at, f"its address has failed for three days: {error}").note(now)
+    note = NotRunning(
+        ADDRESS_OFF, since_at, f"its address has failed for three days, last with {error}"
+    ).note(now)
     streak = {"began_at": math.floor(now), "failures": 0, "failed_run": "", "revision": 0}
     kept = {"not_running": note, "expires_at": math.floor(now) + STREAK_KEPT_S}
     return {**keys.address_off(tenant, subscription), **streak, **kept}

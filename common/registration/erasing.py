@@ -12,7 +12,6 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from common.errors import Conflict
-from common.history.failed_runs import group_of
 from common.jobs.muted_groups import MutedGroups
 from common.planning.execution import OWN_PAYLOAD_PREFIX, split_run_name
 from common.runs.run import Run
@@ -44,8 +43,8 @@ _TEXTS: Final = (
 )
 
 
-def erase_details(tables: Tables, run: Run, commit: AuditedCommit, now: float) -> None:
-    """Erase a run's texts, with an audit entry. Repeating it changes nothing more.
+def erase_details(tables: Tables, run: Run, error_group: str, commit: AuditedCommit, now: float) -> None:
+    """Erase a run's texts, with an audit entry. Repeating it changes nothing more. `error_group`: of its failure.
 
     Raises Conflict (it goes on), Busy.
     """
@@ -53,7 +52,7 @@ def erase_details(tables: Tables, run: Run, commit: AuditedCommit, now: float) -
         raise Conflict(f"run {run.execution_id} goes on, and would write more: erase it when it has ended")
     bare = [to_builtins(replace(attempt, error="", log_tail="")) for attempt in run.attempts]
     tx = Transaction(tables.runs.client)
-    kept = {"attempts": bare, "erased_at": int(now), "error_group": group_of(run)}
+    kept = {"attempts": bare, "erased_at": int(now), "error_group": error_group}
     written = change(kept, remove=_TEXTS)
     as_read = unchanged(run.to_item(), "status", "attempt", "signs")
     tx.update(tables.runs, run.key, written, as_read)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from common.errors import InvalidInput, NotFound
+from common.history.failed_runs import group_of
 from common.history.run_lists import RunFilter
 from common.history.runs_by_time import TimeRange
 from common.history.summary import Summary
@@ -233,7 +234,7 @@ def erase_run(services: Services, request: Request) -> Response:
     `conflict`: the run goes on. One read and one transaction.
     """
     run = _existing_run(services, request)
-    erase_details(services.tables, run, services.store.audited, request.now)
+    erase_details(services.tables, run, group_of(run), services.store.audited, request.now)
     return Response(
         {"execution_id": run.execution_id, "erased": list(ERASED), "not_covered": list(NOT_COVERED)}
     )
