@@ -12,7 +12,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
-from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from weakref import WeakValueDictionary
@@ -327,19 +326,27 @@ def session_of_all_services() -> Any:
     """A session that knows the models of all services that this Python has anywhere, and keeps none of them."""
     from botocore.loaders import Loader
 
+    class Others(dict[tuple[Any, ...], Any]):
+        """What a loader keeps, without models: they are megabytes for each service."""
+
+        def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
+            if "load_service_model" not in key and not ("load_data_with_path" in key and "/" in key[1]):
+                super().__setitem__(key, value)
+
     class Models(Loader):
-        """botocore's keeps all that it ever read: megabytes for each service. Here users of a model share it."""
+        """Users of a model share it. botocore's loader keeps all that it ever read."""
 
         used: ClassVar[WeakValueDictionary[tuple[Any, ...], Any]] = WeakValueDictionary()
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self._cache = Others()
 
         def load_service_model(self, *names: Any, **more: Any) -> Any:
             key = (*names, *more.values())
             if (model := self.used.get(key)) is None:
-                model = self.used[key] = unwrap(Loader.load_service_model)(self, *names, **more)
+                model = self.used[key] = super().load_service_model(*names, **more)
             return model
-
-        def load_data_with_path(self, name: str) -> Any:
-            return unwrap(Loader.load_data_with_path)(self, name)
 
     session = new_session()
     paths = [Path(path) / "botocore" / "data" for path in sys.path]
