@@ -550,6 +550,141 @@ def check_told(name: str, seed: int) -> None:
             assert is_all and (subject, reason) in stopped
 
 
+# Sequences of what people and the platform do to two jobs: the names must be true after each.
+class Sequence:
+    """A world that knows what should be named, from what was done to it alone."""
+
+    def __init__(self, telling: Telling, rng: random.Random) -> None:
+        self.telling, self.rng = telling, rng
+        self.allowed = telling.rules.of_all.allowed_targets
+        self.done: list[str] = []
+        telling.put(pause_after_failures=3)
+        telling.minutes(4)
+
+    @property
+    def state(self) -> str:
+        try:
+            return self.telling.job.state
+        except NotFound:
+            return "deleted"
+
+    def step(self) -> None:
+        step = self.rng.choice(STEPS)
+        self.done.append(step.__name__)
+        step(self)
+
+    def settle(self) -> None:
+        self.telling.minutes(16)
+
+    def expected(self) -> str:
+        """The reason that should be named now; empty: none."""
+        if self.state != "active":
+            job = None if self.state == "deleted" else self.telling.job
+            return "paused_after_failures" if job and job.note.startswith("paused after") else ""
+        if self.telling.job.schedule.end_at is not None:
+            return "ended|never_fires"
+        if not self.telling.rules.of_all.allowed_targets:
+            return "target_not_allowed"
+        return "held" if self.telling.rules.held else ""
+
+    def check(self) -> None:
+        named = self.telling.overview.get("report", "")
+        assert named in self.expected().split("|"), (self.done, named, self.expected())
+        assert set(self.telling.overview) <= {"report"}, self.done
+        assert self.state == "deleted" or self.telling.job.not_running == named, self.done
+        begun = [reason for reason, over_by in self.telling.events if not over_by]
+        over = [reason for reason, over_by in self.telling.events if over_by]
+        assert sorted(begun) == sorted(over + [named] * bool(named)), (self.done, self.telling.events)
+        reported = self.telling.stage.state().reported
+        known = {each.reason for each in reported.values() if each.kind == "not_running"}
+        assert known == ({named} if named else set()), (self.done, known, self.telling.texts)
+
+
+def forbid(sequence: Sequence) -> None:
+    sequence.telling.only(allowed_targets=[])
+
+
+def allow(sequence: Sequence) -> None:
+    sequence.telling.only(allowed_targets=sequence.allowed)
+
+
+def hold(sequence: Sequence) -> None:
+    sequence.telling.rules.held[:] = [Hold("*", 0, "platform", "incident")]
+
+
+def release(sequence: Sequence) -> None:
+    sequence.telling.rules.held.clear()
+
+
+def fail(sequence: Sequence) -> None:
+    sequence.telling.world.target.answer = lambda event: FAILS
+
+
+def succeed(sequence: Sequence) -> None:
+    sequence.telling.world.target.answer = lambda event: Outcome(ok=True)
+
+
+def edit(sequence: Sequence) -> None:
+    sequence.telling.put(pause_after_failures=3, name=f"n{len(sequence.done)}")
+
+
+def reach_its_end(sequence: Sequence) -> None:
+    end_at = int(sequence.telling.world.clock.now()) + sequence.rng.randint(30, 400)
+    sequence.telling.put(pause_after_failures=3, end_at=rfc3339(end_at))
+
+
+def pause(sequence: Sequence) -> None:
+    if sequence.state != "deleted":
+        sequence.telling.world.store.pause("alice", "report", "by hand")
+
+
+def resume(sequence: Sequence) -> None:
+    if sequence.state != "deleted":
+        sequence.telling.world.store.resume("alice", "report")
+
+
+def delete(sequence: Sequence) -> None:
+    if sequence.state != "deleted":
+        sequence.telling.world.store.delete("alice", "report")
+
+
+def outage(sequence: Sequence) -> None:
+    clock = sequence.telling.world.clock
+    clock.move_to(int(clock.now()) // 60 * 60 + sequence.rng.choice([5, 30, 90]) * 60)
+
+
+def moment(sequence: Sequence) -> None:
+    sequence.telling.minutes(sequence.rng.randint(1, 4))
+
+
+STEPS: list[Callable[[Sequence], None]] = [
+    *(forbid, allow, hold, release, fail, succeed, edit, reach_its_end),
+    *(pause, resume, delete, outage, moment),
+]
+
+
+def check_sequence(seed: int) -> None:
+    rng = random.Random(seed)
+    with telling_world(f"2026-11-21T{rng.randint(3, 20):02}:{rng.randint(0, 59):02}:00Z") as telling:
+        sequence = Sequence(telling, rng)
+        for _ in range(6):
+            for _ in range(rng.randint(1, 3)):
+                sequence.step()
+            sequence.settle()
+            sequence.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_names_are_true_whatever_is_done(seed: int) -> None:
+    check_sequence(seed)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("seed", range(100, 300))
+def test_names_are_true_in_many_worlds(seed: int) -> None:
+    check_sequence(seed)
+
+
 def test_a_quota_that_is_used_up_stops_no_job_that_is_registered(telling: Telling) -> None:
     """It refuses registrations, and the answer says so: nothing has to be told."""
     telling.put()
