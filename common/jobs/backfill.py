@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct, convert, structs
 from msgspec.structs import replace
 
 from common.clock import Clock
+from common.errors import Damaged
 from common.limits import BACKFILL_KEPT_S
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.log import ExecutionLog
@@ -24,6 +25,7 @@ from common.storage.conflicts import ConditionFailed, retry_if_changed
 from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Table
 from common.storage.transactions import Transaction
+from common.storage.wire import DAMAGE
 from common.timing.fires import next_fires
 from common.timing.schedule import Schedule
 
@@ -34,15 +36,14 @@ _MAX_TRIES = 100
 MOVED_ON = "moved_on"
 
 
-class Backfill(Struct, frozen=True, kw_only=True):
-    """One backfill of one job. `next_at` is the first fire time not yet enqueued; at `end_at` or later, all are."""
+class _Attributes(Struct, frozen=True, kw_only=True):
+    """What of a backfill is stored as it is."""
 
     tenant: str
     job_id: str
     backfill_id: str
     start_at: int
     end_at: int
-    schedule: Schedule
     schedule_revision: int
     concurrency: int
     total: int
@@ -53,6 +54,12 @@ class Backfill(Struct, frozen=True, kw_only=True):
     is_started: bool = True
     # 0: nobody has cancelled it.
     cancelled_at: int = 0
+
+
+class Backfill(_Attributes, frozen=True, kw_only=True):
+    """One backfill of one job. `next_at` is the first fire time not yet enqueued; at `end_at` or later, all are."""
+
+    schedule: Schedule
 
     @property
     def is_under_way(self) -> bool:
@@ -65,8 +72,12 @@ class Backfill(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Backfill:
-        fields = {name: item[name] for name in cls.__struct_fields__ if name in item}
-        return cls(**fields | {"schedule": Schedule.from_item(item["schedule"])})
+        """Raises Damaged."""
+        try:
+            attributes = structs.asdict(convert(item, _Attributes))
+            return cls(**attributes, schedule=Schedule.from_item(item["schedule"]))
+        except DAMAGE as error:
+            raise Damaged(f"the backfill {item.get('sk')} is damaged: {error!r}") from error
 
     def execution(self, fire_at: int, now: int) -> Execution:
         """The execution of one fire time. Its id differs from the scheduled run's id."""

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from common.errors import Conflict
 from common.jobs.job import Job, exists
-from common.jobs.stored_text import StoredText
+from common.jobs.stored_text import StoredText, is_whole
 from common.storage import keys
 from common.storage.expressions import change
 from common.storage.keys import key_of
@@ -81,7 +81,7 @@ class LargeTexts:
         for consistent in (False, True):
             if left_out := [key for name, key in missing.items() if name not in read_texts]:
                 items = self.jobs.get_many(left_out, consistent=consistent)
-                read_texts |= {_name(key_of(item)): item["text"] for item in items if "text" in item}
+                read_texts |= {_name(key_of(item)): item["text"] for item in items if is_whole(item)}
         for text, key in text_keys:
             if key and _name(key) not in read_texts:
                 yield None

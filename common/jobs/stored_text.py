@@ -92,3 +92,16 @@ class StoredText:
 
     def __hash__(self) -> int:
         return hash(self.sha256)
+
+
+def is_whole(item: Mapping[str, Any]) -> bool:
+    """Whether the item of a large text has a text. Its hash is compared by `hash_fits`, which costs more."""
+    return isinstance(item.get("text"), str)
+
+
+def hash_fits(item: Mapping[str, Any]) -> bool:
+    """Whether the item of a large text has the text of its key."""
+    try:
+        return is_whole(item) and StoredText(item["text"]).sha256 == item["sk"]
+    except ValueError:
+        return False

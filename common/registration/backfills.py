@@ -23,6 +23,7 @@ from common.limits import (
 )
 from common.planning.queue import ExecutionsQueue
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.conflicts import ConditionFailed
 from common.storage.expressions import change
 from common.storage.table import Query, Table
@@ -150,7 +151,7 @@ class BackfillCommands:
         """
         self.store.get(tenant, job_id)
         query = Query(tenant, sk_prefix=keys.backfills_of(job_id), limit=MAX_READ)
-        backfills = map(Backfill.from_item, self.store.jobs.query(query))
+        backfills = readable(self.store.jobs.query(query), Backfill.from_item)
         newest = sorted(backfills, key=lambda backfill: backfill.created_at, reverse=True)
         return newest[:BACKFILLS_LISTED], len(newest) > BACKFILLS_LISTED
 

@@ -395,6 +395,25 @@ def _possible(entries: object, kind: type[Entry], now: float) -> dict[str, Entry
     return possible
 
 
+def damaged_names(stored: Item) -> list[str]:
+    """The runs of a key's item whose lease or place cannot be read; `holders` or `waiting`: none of them can. Pure."""
+    damaged = []
+    for part, kind in (("holders", Lease), ("waiting", Place)):
+        entries = stored.get(part)
+        if not isinstance(entries, dict):
+            damaged.append(part)
+            continue
+        for name, entry in entries.items():
+            try:
+                convert(entry, kind)
+                is_readable = kind is Lease or bool(Execution.decode(entry["message"]))
+            except (ValidationError, UnreadableMessage):
+                is_readable = False
+            if not is_readable:
+                damaged.append(name)
+    return damaged
+
+
 def _key(tenant: str, name: str) -> keys.Key | None:
     """The key of a run of the tenant; None for a name that nobody has written."""
     job_id, _, run_name = name.partition(":")

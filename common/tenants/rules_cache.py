@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol
 
+from msgspec import ValidationError, convert
+
 from common import telemetry
 from common.cache import Cache, Kept
+from common.errors import Damaged
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
@@ -181,5 +184,8 @@ def held_targets(table: Table, *, consistent: bool = True) -> list[Hold]:
 
 
 def holds_of(item: Mapping[str, Any] | None) -> list[Hold]:
-    """The holds of their item; None if there is none."""
-    return [Hold(**{**hold, "held_at": int(hold["held_at"])}) for hold in (item or {}).get("holds", [])]
+    """The holds of their item; None if there is none. Raises Damaged."""
+    try:
+        return convert((item or {}).get("holds", []), list[Hold])
+    except ValidationError as error:
+        raise Damaged(f"the holds of targets are damaged: {error}") from error

@@ -29,6 +29,8 @@ AUDIT_LOST: Final = "audit-lost"
 RUN_STUCK: Final = "run-stuck"
 RUN_CORRUPT: Final = "run-corrupt"
 ITEM_UNREADABLE: Final = "item-unreadable"
+ITEM_CORRUPT: Final = "item-corrupt"
+KEY_DIFFERS: Final = "key-differs"
 
 
 class Decision(NamedTuple):
@@ -112,13 +114,20 @@ DECISIONS: Final[dict[str, Decision]] = {
         "the item",
         "write the item as it was and discard this one, or put it back: minute8 check --put-back",
     ),
+    ITEM_CORRUPT: Decision(
+        "a person", "the item", "delete it and store what it was again, or restore the table"
+    ),
+    KEY_DIFFERS: Decision("a person", "the key", "make a new key, and revoke this one"),
 }
 
 
 class Subject(NamedTuple):
-    """What contradicts something else: a `job` tenant/job, `shard` group#number, or another by its key."""
+    """What contradicts something else: a `job` tenant/job, `shard` group#number, or another by its key.
 
-    kind: Literal["job", "shard", "tenant", "run", "item"]
+    An `item` is in the due table; what is `stored` is named with its table.
+    """
+
+    kind: Literal["job", "shard", "tenant", "run", "item", "stored"]
     name: str
 
 

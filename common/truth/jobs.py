@@ -12,6 +12,7 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, CORRUPT, Job
+from common.jobs.stored_text import hash_fits
 from common.planning.directory import Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
@@ -118,9 +119,11 @@ class JobChecks:
             return
         texts = [text for text in job.texts if text.reference]
         text_keys = [keys.job_text(tenant, job_id, text.sha256) for text in texts]
-        stored = {text["sk"] for text in self.tables.jobs.get_many(text_keys, attributes=("pk", "sk"))}
+        stored = {text["sk"] for text in self.tables.jobs.get_many(text_keys) if hash_fits(text)}
         if missing := [key["sk"] for key in text_keys if key["sk"] not in stored]:
-            yield Contradiction(TEXT_MISSING, subject, f"its large text {missing[0]} is not stored")
+            yield Contradiction(
+                TEXT_MISSING, subject, f"its large text {missing[0]} is not stored, or is another one"
+            )
         if contradiction := self._times(job) or self._place(job):
             yield contradiction
             return  # the rest depends on it

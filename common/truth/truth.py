@@ -28,6 +28,7 @@ from common.truth.contradiction import (
     Subject,
 )
 from common.truth.found import FoundContradictions
+from common.truth.items import ItemChecks
 from common.truth.jobs import JobChecks, Resolve, as_stored
 from common.truth.shards import ShardChecks
 from common.truth.tenants import TenantChecks
@@ -107,6 +108,8 @@ class Truth:
             case "item":
                 record = Quarantine(self.tables.due).unreadable(subject.name)
                 return [Contradiction(ITEM_UNREADABLE, subject, record.reason)] if record else []
+            case "stored":
+                return ItemChecks(self.tables).look(subject.name)
 
     def _look_at_shard(self, subject: Subject, checks: ShardChecks) -> list[Contradiction]:
         try:
@@ -125,7 +128,8 @@ class Truth:
         listed = [listed.looked_at for listed in self.known.all()]
         listed += [Subject("item", record.name) for record in Quarantine(self.tables.due).unreadable_items()]
         known: set[tuple[str, Subject]] = set()  # a shard's look may tell of its jobs
-        for subject in dict.fromkeys([*walk.suspects, *listed]):
+        stored = ItemChecks(self.tables).suspects(sorted(walk.tenants))
+        for subject in dict.fromkeys([*walk.suspects, *listed, *stored]):
             contradictions = [item for item in self.look(subject) if (item.name, item.subject) not in known]
             known |= {(item.name, item.subject) for item in contradictions}
             if contradictions:

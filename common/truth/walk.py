@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
+from common.jobs.stored_text import hash_fits
 from common.planning.directory import Listing, read_listing
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
@@ -87,7 +88,7 @@ class Walk:
     suspects: dict[Subject, None] = field(default_factory=dict)
     # Shards that the directory has, or whose absence was noted.
     _shards: set[tuple[str, int]] = field(default_factory=set)
-    _tenants: set[str] = field(default_factory=set)
+    tenants: set[str] = field(default_factory=set)
 
     def go(self) -> Position:
         """Walk. Returns where the next walk goes on."""
@@ -118,7 +119,7 @@ class Walk:
         after = keys.tenant_listing(start.of) if start.of else None
         for listing in self.tables.tenants.query(Query(keys.TENANTS, after=after, consistent=False)):
             tenant = listing["sk"]
-            self._tenants.add(tenant)
+            self.tenants.add(tenant)
             item = self.tables.tenants.get(keys.tenant(tenant))
             if not is_as_listed(item, listing):
                 self._suspect(Subject("tenant", tenant))
@@ -190,7 +191,7 @@ class Walk:
             needed = [
                 keys.job_text(job.tenant, job.job_id, text.sha256) for text in job.texts if text.reference
             ]
-            if needed and len(self._read(self.tables.jobs, needed)) < len(needed):
+            if sum(map(hash_fits, self._read(self.tables.jobs, needed))) < len(needed):
                 self._suspect(job_subject(job.tenant, job.job_id))
 
     # Shards and their entries
@@ -229,7 +230,7 @@ class Walk:
         fitting = sum(is_in(job_of(job), group, shard) for job in stored)
         if len(names) != jobs or fitting != jobs or not self._is_listed(listing):
             self._suspect(shard_subject(group, shard))
-        self._look_for_tenants({tenant for tenant, _ in names} - self._tenants)
+        self._look_for_tenants({tenant for tenant, _ in names} - self.tenants)
 
     def _is_listed(self, listing: Listing) -> bool:
         group, shard, _ = listing.shard
@@ -239,7 +240,7 @@ class Walk:
 
     def _look_for_tenants(self, tenants: set[str]) -> None:
         """Those that the list of tenants does not have."""
-        self._tenants |= tenants
+        self.tenants |= tenants
         listed = {
             item["sk"]
             for item in self._read(self.tables.tenants, [keys.tenant_listing(tenant) for tenant in tenants])

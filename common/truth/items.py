@@ -1,0 +1,179 @@
+"""Items that the other checks do not read: whether each can be read, and is of whom its key says.
+
+What is derived from other items, and written anew by itself, is not looked at: pages, projections, positions, counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, NamedTuple
+
+from msgspec import convert
+
+from common.jobs.backfill import Backfill
+from common.jobs.calendars import Calendar
+from common.jobs.former_jobs import former_job
+from common.jobs.muted_groups import MutedGroup
+from common.notices.subscription import Subscription
+from common.platform.api_keys import ApiKey
+from common.platform.deletion import Deletion
+from common.runs.holders import damaged_names
+from common.storage import keys
+from common.storage.table import Query, Tables
+from common.storage.unreadable import read
+from common.storage.wire import DAMAGE, Item
+from common.tenants.rules_cache import holds_of
+from common.tenants.secrets import Secret
+from common.truth.contradiction import ITEM_CORRUPT, KEY_DIFFERS, Contradiction, Subject
+
+
+class Kind(NamedTuple):
+    """Items of a partition of a table whose sort keys begin with `prefix`.
+
+    `named` reads an item, and returns the key that its content gives it. It raises what a damaged item raises.
+    """
+
+    table: str
+    partition: Callable[[str], str]
+    prefix: str
+    named: Callable[[Item], keys.Key]
+
+
+def _calendar(item: Item) -> keys.Key:
+    calendar = read(item, Calendar)
+    return keys.calendar(calendar.tenant, calendar.name)
+
+
+def _muted(item: Item) -> keys.Key:
+    group = read(item, MutedGroup)
+    return keys.muted_group(group.tenant, group.job_id, group.fingerprint)
+
+
+def _backfill(item: Item) -> keys.Key:
+    backfill = Backfill.from_item(item)
+    return keys.backfill(backfill.tenant, backfill.job_id, backfill.backfill_id)
+
+
+def _former(item: Item) -> keys.Key:
+    job = former_job(item)
+    return keys.former_job(job.tenant, job.job_id) if job else keys.key_of(item)
+
+
+def _subscription(item: Item) -> keys.Key:
+    subscription = Subscription.from_item(item)
+    return keys.subscription(subscription.tenant, subscription.name)
+
+
+def _secret(item: Item) -> keys.Key:
+    convert(item["value"], str)
+    return keys.secret(item["pk"], read(item, Secret).name)
+
+
+def _webhook(item: Item) -> keys.Key:
+    convert(item["secret"], str)
+    return keys.webhook_secret(item["pk"])
+
+
+def _api_key(item: Item) -> keys.Key:
+    key = read(item, ApiKey)
+    return keys.api_key_reference(key.tenant or keys.OPERATORS, key.key_id)
+
+
+def _deletion(item: Item) -> keys.Key:
+    return keys.deletion(read(item, Deletion).tenant_id)
+
+
+def _holds(item: Item) -> keys.Key:
+    holds_of(item)
+    return keys.HOLDS
+
+
+_OWN: Final[Callable[[str], str]] = str
+# Of a tenant, or of the platform's own keys.
+OF_TENANTS: Final = (
+    Kind("jobs", _OWN, keys.CALENDAR_PREFIX, _calendar),
+    Kind("jobs", _OWN, keys.MUTED_PREFIX, _muted),
+    Kind("jobs", _OWN, keys.BACKFILL_PREFIX, _backfill),
+    Kind("jobs", _OWN, keys.FORMER_PREFIX, _former),
+    Kind("jobs", keys.notices, keys.SUBSCRIPTION_PREFIX, _subscription),
+    Kind("tenants", _OWN, keys.SECRET_PREFIX, _secret),
+    Kind("tenants", _OWN, keys.webhook_secret("")["sk"], _webhook),
+    Kind("tenants", _OWN, keys.KEY_REFERENCE_PREFIX, _api_key),
+)
+OF_PLATFORM: Final = (
+    Kind("tenants", lambda _: keys.DELETIONS, "", _deletion),
+    Kind("tenants", lambda _: keys.HOLDS["pk"], "", _holds),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChecks:
+    """Reads the items of tenants, and those of the platform."""
+
+    tables: Tables
+
+    def suspects(self, tenants: Iterable[str]) -> Iterator[Subject]:
+        """The items of these tenants and of the platform that something contradicts."""
+        places = [*((kind, "") for kind in OF_PLATFORM), *product(OF_TENANTS, (*tenants, keys.OPERATORS))]
+        for kind, tenant in places:
+            query = Query(kind.partition(tenant), sk_prefix=kind.prefix, consistent=False)
+            for item in self.tables.named(kind.table).query(query):
+                if any(True for _ in self._compared(kind, item)):
+                    yield _subject(kind.table, item)
+        for line in self.tables.runs.query(Query(keys.LINES, consistent=False)):
+            pk, _, sk = line["sk"].rpartition("|")
+            permits = self.tables.runs.get(keys.Key(pk=pk, sk=sk))
+            if permits and damaged_names(permits):
+                yield _subject("runs", permits)
+
+    def look(self, name: str) -> list[Contradiction]:
+        """What contradicts an item, by its table, partition and sort key."""
+        table, pk, sk = name.split(" ", 2)
+        item = self.tables.named(table).get(keys.Key(pk=pk, sk=sk))
+        if item is None:
+            return []
+        if table == "runs":
+            names = damaged_names(item)
+            return [_corrupt(table, item, f"who goes or waits: {', '.join(names)}")] if names else []
+        tenant = pk.partition("#")[0] if pk != keys.OPERATORS else pk
+        kinds = [
+            kind
+            for kind in (*OF_TENANTS, *OF_PLATFORM)
+            if (kind.table, kind.partition(tenant)) == (table, pk) and sk.startswith(kind.prefix)
+        ]
+        return [contradiction for kind in kinds for contradiction in self._compared(kind, item)]
+
+    def _compared(self, kind: Kind, item: Item) -> Iterator[Contradiction]:
+        if problem := _problem(kind, item):
+            yield _corrupt(kind.table, item, problem)
+        elif kind.named is _api_key and (problem := self._key_problem(item)):
+            yield Contradiction(KEY_DIFFERS, _subject(kind.table, item), problem)
+
+    def _key_problem(self, reference: Item) -> str:
+        """Why a key that is listed is not the one that requests meet; empty if it is."""
+        key = self.tables.tenants.get(keys.api_key(reference["key_hash"]))
+        if key is None:
+            return "requests with it are refused: what they meet is gone"
+        names = sorted({*key, *reference} - {"pk", "sk"})
+        different = [name for name in names if key.get(name) != reference.get(name)]
+        return f"requests meet another {', '.join(different)}" if different else ""
+
+
+def _problem(kind: Kind, item: Item) -> str:
+    """Why an item cannot be read, or whose it is instead; empty if nothing is wrong. Pure."""
+    try:
+        named = kind.named(item)
+    except DAMAGE as error:
+        return repr(error)
+    own = keys.key_of(item)
+    return "" if named == own else f"it says that it is {named['pk']} {named['sk']}"
+
+
+def _corrupt(table: str, item: Item, problem: str) -> Contradiction:
+    return Contradiction(ITEM_CORRUPT, _subject(table, item), f"it cannot be read: {problem}"[:300])
+
+
+def _subject(table: str, item: Item) -> Subject:
+    return Subject("stored", f"{table} {item['pk']} {item['sk']}")
