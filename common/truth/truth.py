@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from common import telemetry
 from common.clock import Clock
@@ -28,7 +28,6 @@ from common.truth.contradiction import (
     Subject,
 )
 from common.truth.found import FoundContradictions
-from common.truth.items import ItemChecks
 from common.truth.jobs import JobChecks, Resolve, as_stored
 from common.truth.shards import ShardChecks
 from common.truth.tenants import TenantChecks
@@ -78,6 +77,16 @@ _HOUR_S: Final = 3_600
 _TICK_S: Final = 600
 
 
+class StoredChecks(Protocol):
+    """Looks at the items that nothing else reads (common/platform/item_checks.py)."""
+
+    def suspects(self, tenants: Iterable[str]) -> Iterable[Subject]:
+        """What has to be looked at, of these tenants and of the platform."""
+
+    def look(self, name: str) -> list[Contradiction]:
+        """What contradicts a `stored` subject."""
+
+
 @dataclass(frozen=True, slots=True)
 class Truth:
     """Compares a stage's tables. Only repairs write, beside the list of what ticks have found."""
@@ -87,6 +96,8 @@ class Truth:
     clock: Clock
     # Reads what clients wrote; ticks cannot.
     resolve: Resolve = as_stored
+    # Of a person's look; ticks read no items but those that they need.
+    stored: StoredChecks | None = None
 
     @property
     def known(self) -> FoundContradictions:
@@ -109,7 +120,7 @@ class Truth:
                 record = Quarantine(self.tables.due).unreadable(subject.name)
                 return [Contradiction(ITEM_UNREADABLE, subject, record.reason)] if record else []
             case "stored":
-                return ItemChecks(self.tables).look(subject.name)
+                return self.stored.look(subject.name) if self.stored else []
 
     def _look_at_shard(self, subject: Subject, checks: ShardChecks) -> list[Contradiction]:
         try:
@@ -128,7 +139,7 @@ class Truth:
         listed = [listed.looked_at for listed in self.known.all()]
         listed += [Subject("item", record.name) for record in Quarantine(self.tables.due).unreadable_items()]
         known: set[tuple[str, Subject]] = set()  # a shard's look may tell of its jobs
-        stored = ItemChecks(self.tables).suspects(sorted(walk.tenants))
+        stored = self.stored.suspects(sorted(walk.tenants)) if self.stored else ()
         for subject in dict.fromkeys([*walk.suspects, *listed, *stored]):
             contradictions = [item for item in self.look(subject) if (item.name, item.subject) not in known]
             known |= {(item.name, item.subject) for item in contradictions}

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from common.platform.findings import Level
+from common.platform.item_checks import ItemChecks
 from common.platform.planning_checks import PlanningState, findings
 from common.registration.defined_job import as_written
 from common.runs.outcome import Outcome
@@ -201,7 +202,7 @@ class Played:
     def messages(self) -> list[str]:
         """What doctor and check say."""
         world = self.world
-        truth = Truth(world.tables, world.queue, world.clock, as_written)
+        truth = Truth(world.tables, world.queue, world.clock, as_written, ItemChecks(world.tables))
         planning = findings(PlanningState(world.tables.due, world.clock, "dev"))
         messages = [finding.message for finding in planning if finding.level != Level.OK]
         return messages + [f"{item.name} {item.subject.name}" for item in listed(truth.all())]

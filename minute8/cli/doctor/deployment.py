@@ -16,6 +16,7 @@ from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import Shares
 from common.platform.dead_letters import DeadLetters
+from common.platform.item_checks import ItemChecks
 from common.platform.signing_masters import parameter_name
 from common.registration.defined_job import as_written
 from common.runs.unrecorded import Unrecorded
@@ -142,7 +143,8 @@ class Deployment:
         return str(self.client("sqs").get_queue_url(QueueName=self.named("executions"))["QueueUrl"])
 
     def truth(self) -> Truth:
-        return Truth(self.tables(), self.executions(), self.clock, as_written)
+        tables = self.tables()
+        return Truth(tables, self.executions(), self.clock, as_written, ItemChecks(tables))
 
     def index(self) -> DueIndex:
         return DueIndex(self.due_table())
