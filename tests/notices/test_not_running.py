@@ -99,8 +99,8 @@ class Telling:
     def events(self) -> list[tuple[str, str]]:
         """The reason of each that began, and how and which ended."""
         named = (JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER)
-        told = [detail for kind, detail in self.world.events if kind in named]
-        return [(detail["reason"], detail.get("over_by", "")) for detail in told]
+        details = [detail for kind, detail in self.world.events if kind in named]
+        return [(detail["reason"], detail.get("over_by", "")) for detail in details]
 
 
 @contextmanager

@@ -6,10 +6,14 @@ not what exists. So the doctor puts a role's policies back, as the template of t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
+from common.platform.tenants import Tenants
+from common.storage import keys
+from common.storage.table import Query
 from common.version import VERSION
 from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
@@ -19,6 +23,11 @@ from minute8.cli.doctor.policies import restoring
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 _CONCURRENT_EXECUTIONS: Final = {"scheduler": 1, "planner": 5, "executor": 5, "outcomes": 5, "api": 4}
 _INVOKES_PER_POLLER: Final = 10
+# https://docs.aws.amazon.com/lambda/latest/dg/tenant-isolation-troubleshooting.html
+ENVIRONMENTS_PER_1000: Final = 2_500
+_NEAR_PERCENT: Final = 80
+# Some seconds of reading.
+_MAX_TENANTS_READ, _MAX_JOBS_READ = 25_000, 50_000
 
 
 def function(deployment: Deployment, name: str) -> Iterator[Finding]:
@@ -154,7 +163,58 @@ def concurrency(deployment: Deployment) -> Iterator[Finding]:
             f" only {common} are not reserved: calls are throttled and executions late",
             "ask AWS for a higher quota of Lambda's concurrent executions, or lower maximumConcurrency",
         )
+    yield from _environments_of_tenants(deployment, account * ENVIRONMENTS_PER_1000 // 1_000)
     yield ok(f"{account} in the account, {common} not reserved; this stage asks for {needed}")
+
+
+def _environments_of_tenants(deployment: Deployment, most: int) -> Iterator[Finding]:
+    """Whether functions that isolate their tenants come near the environments that the account can have for them."""
+    isolating = set(_isolating_functions(deployment.client("lambda")))
+    tables, near, jobs_read = deployment.tables(), most * _NEAR_PERCENT // 100, 0
+    tenant_ids = list(Tenants(tables.tenants).ids(_MAX_TENANTS_READ)) if isolating else []
+    if len(tenant_ids) * len(isolating) < max(1, near):
+        return
+    called: set[tuple[str, str]] = set()
+    for tenant_id in tenant_ids:
+        query = Query(tenant_id, sk_prefix=keys.JOB_PREFIX, attributes=("spec",), consistent=False)
+        for item in tables.jobs.query(query):
+            jobs_read += 1
+            function = _isolating_target(item.get("spec"))
+            called |= {(tenant_id, function)} if function in isolating else set()
+            if jobs_read == _MAX_JOBS_READ:
+                break
+        if jobs_read == _MAX_JOBS_READ:
+            break
+    if len(called) >= near:
+        at_least = "" if jobs_read < _MAX_JOBS_READ and len(tenant_ids) < _MAX_TENANTS_READ else "at least "
+        yield warning(
+            f"jobs of tenants call functions that isolate their tenants, {at_least}{len(called)} pairs of tenant and"
+            f" function; the account has room for {most} such environments, and throttles calls for the next one",
+            "ask AWS for a higher quota of Lambda's concurrent executions, or spread the tenants over hours",
+        )
+
+
+def _isolating_functions(client: Any) -> Iterator[str]:
+    """The ARNs of this account's functions that isolate their tenants."""
+    page = client.list_functions()
+    while True:
+        for configuration in page["Functions"]:
+            if (configuration.get("TenancyConfig") or {}).get("TenantIsolationMode") == "PER_TENANT":
+                yield configuration["FunctionArn"]
+        if not (marker := page.get("NextMarker")):
+            return
+        page = client.list_functions(Marker=marker)
+
+
+def _isolating_target(spec: object) -> str:
+    """The ARN of the function that a stored job calls, without version or alias; empty if it isolates no tenants."""
+    if not isinstance(spec, str) or '"tenant_isolation":true' not in spec:
+        return ""
+    try:
+        target = json.loads(spec)["target"]
+        return ":".join(target["arn"].split(":")[:7]) if target["tenant_isolation"] is True else ""
+    except (ValueError, KeyError, TypeError, AttributeError):  # damaged, or another text has these words
+        return ""
 
 
 def _requested_concurrency(deployment: Deployment) -> int:
