@@ -91,11 +91,14 @@ def as_planned_now(execution: Execution, job: Job, excluded: Excluded) -> Execut
 
 
 def pauses_of(old: Job | None, new: Job, now: float) -> tuple[Pause, ...]:
-    """The last pauses of the changed job. A pause begins and ends with the next second."""
+    """The last pauses of the changed job. A pause begins and ends with the next second; one that holds none is none."""
     before = old.pauses if old and exists(old) else ()
     was_paused, next_second = bool(before) and before[-1].until_at == LAST_AT, math.floor(now) + 1
     if new.state == PAUSED and not was_paused:
+        if before and before[-1].until_at >= next_second:  # it goes on
+            return (*before[:-1], Pause(min(before[-1].from_at, next_second), LAST_AT))
         return (*before, Pause(next_second, LAST_AT))[-MAX_PAUSES:]
     if new.state == ACTIVE and was_paused:
-        return (*before[:-1], Pause(before[-1].from_at, next_second))
+        pause = Pause(before[-1].from_at, next_second)
+        return (*before[:-1], pause) if pause.from_at < pause.until_at else before[:-1]
     return before

@@ -106,6 +106,23 @@ def test_a_fire_time_within_a_pause_does_not_run_after_it(world: World) -> None:
     assert world.statuses(*KEY) == ["skipped(paused)", "succeeded"]
 
 
+def test_pauses_without_a_second_in_them_make_a_job_forget_no_other(world: World) -> None:
+    world.registry.create(*KEY, job(cron="20,25 3 * * *"))
+    world.run_until("2026-11-21T03:19:00Z", ticks=True)
+    world.store.pause(*KEY)
+    world.clock.move_to(at("2026-11-21T03:22:00Z"))
+    for _ in range(20):
+        world.store.resume(*KEY)
+        world.store.pause(*KEY)
+    world.clock.move_to(at("2026-11-21T03:22:10Z"))
+    for _ in range(20):
+        world.store.resume(*KEY)
+        world.store.pause(*KEY)
+    world.store.resume(*KEY)
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["skipped(paused)", "succeeded"]
+
+
 def begin_hold(world: World) -> None:
     rules = world.executor.tenants
     assert isinstance(rules, AnyTenant)
