@@ -1,4 +1,4 @@
-"""Caches: one whose values have a lifetime, and one that tenants share and none can flood.
+"""Caches: one whose values have a lifetime, one that tenants share and none can flood, and the types msgspec knows.
 
 Not cachetools: its TTLCache reads a clock of its own and has no lock, and each cold start would load it.
 """
@@ -9,10 +9,27 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
+_known: Final[set[Any]] = set()
+_learning: Final = threading.Lock()
+
+
+def convert(value: object, kind: type[Value], read: Callable[[Any, Any], Any] | None = None) -> Value:
+    """The value as `kind`; `read` makes the types that msgspec does not know. Raises msgspec.ValidationError.
+
+    msgspec learns a type from its annotations when it first converts to it. Another thread that converts to it
+    meanwhile ends the process by a segmentation fault, so one thread at a time learns.
+    """
+    if kind not in _known:
+        with _learning:
+            msgspec.json.Decoder(kind, dec_hook=read)
+            _known.add(kind)
+    return msgspec.convert(value, kind, dec_hook=read)
 
 
 class Kept(NamedTuple, Generic[Value]):

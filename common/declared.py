@@ -19,6 +19,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get
 
 import msgspec
 
+from common.cache import convert
 from common.errors import InvalidInput, together
 from common.hints import meant_key, seconds_hint
 
@@ -93,7 +94,7 @@ def read(value: object, hint: type[Declared], root: str) -> Declared:
     """
     if refusal := together(faults(value, hint, root)):
         raise refusal
-    return msgspec.convert(value, hint, dec_hook=_read)
+    return convert(value, hint, _read)
 
 
 def _read(kind: Any, value: object) -> Any:
@@ -222,7 +223,7 @@ def _checked(value: Any, option: Option, at: str, root: str) -> Iterator[Invalid
         except InvalidInput as refused:
             yield refused
     if option.is_struct and hasattr(option.base, "contradictions"):
-        for refusal in msgspec.convert(value, option.base, dec_hook=_read).contradictions():
+        for refusal in convert(value, option.base, _read).contradictions():
             refusal.field = _path(at, refusal.field) if refusal.field else at or root
             yield refusal
 

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Any
 
-from msgspec import Struct, convert, field
+from msgspec import Struct, field
 
+from common.cache import convert
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.aws import readable
@@ -75,7 +76,7 @@ class Calendars:
         """A tenant's calendars after `after_name`, in the order of their names, at most `limit`."""
         after = keys.calendar(tenant, after_name) if after_name else None
         items = self.table.query(Query(tenant, sk_prefix=keys.CALENDAR_PREFIX, after=after, limit=limit))
-        return readable(items, partial(convert, type=Calendar))
+        return readable(items, lambda stored: convert(stored, Calendar))
 
     def check_named(
         self, tenant: str, names: Iterable[str], named_in: str = "schedule.exclude.calendars"

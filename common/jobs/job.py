@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from msgspec import Struct, convert
+from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import asdict
 
+from common.cache import convert
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
-from msgspec import Struct, convert, structs
+from msgspec import Struct, structs
 
+from common.cache import convert
 from common.limits import MAX_MUTED_S
 from common.storage import keys
 from common.storage.aws import readable
@@ -86,7 +86,7 @@ class MutedGroups:
     def stored(self, tenant: str) -> list[MutedGroup]:
         """All that are stored, by job: some may be over."""
         items = self.table.query(Query(tenant, sk_prefix=keys.MUTED_PREFIX))
-        return list(readable(items, partial(convert, type=MutedGroup)))
+        return list(readable(items, lambda stored: convert(stored, MutedGroup)))
 
     def streaks(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Item]:
         """The failures in a row of these jobs, of those that had some."""

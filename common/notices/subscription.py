@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import Struct, convert, json, structs, to_builtins
+from msgspec import Struct, json, structs, to_builtins
 
+from common.cache import convert
 from common.storage import keys
 from common.storage.wire import Item
 

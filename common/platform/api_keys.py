@@ -13,13 +13,12 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, Final, Literal
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from common.cache import Cache
+from common.cache import Cache, convert
 from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.ids import check_name
@@ -187,7 +186,7 @@ class ApiKeys:
     def keys_of(self, owner: str) -> list[ApiKey]:
         """The keys of a tenant or of keys.OPERATORS, oldest first; those that are over for some days."""
         items = self._table.query(Query(owner, sk_prefix=keys.KEY_REFERENCE_PREFIX))
-        stored = readable(items, partial(convert, type=ApiKey))
+        stored = readable(items, lambda stored: convert(stored, ApiKey))
         return sorted(stored, key=lambda key: (key.created_at, key.key_id))
 
     def author_names(self, owner: str, authors: Iterable[str]) -> dict[str, str]:
@@ -200,7 +199,7 @@ class ApiKeys:
         references = [
             keys.api_key_reference(owner, key_id) for key_id in sorted(ids) if _KEY_ID.fullmatch(key_id)
         ]
-        stored = readable(self._table.get_many(references), partial(convert, type=ApiKey))
+        stored = readable(self._table.get_many(references), lambda stored: convert(stored, ApiKey))
         return {f"{prefix}{key.key_id}": key.name for key in stored if key.name}
 
     def revoke_key(self, owner: str, key_id: str, now: float, *, by: str = AWS) -> ApiKey:
@@ -257,7 +256,7 @@ class ApiKeys:
         if item is None:
             self._trusted.forget(key_hash)
             return None
-        key = next(readable([item], partial(convert, type=ApiKey)), None)
+        key = next(readable([item], lambda stored: convert(stored, ApiKey)), None)
         if key:
             self._trusted.put(key_hash, key, now)
         return key

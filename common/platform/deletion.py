@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from msgspec import Struct, convert, structs, to_builtins
+from msgspec import Struct, structs, to_builtins
 
+from common.cache import convert
 from common.clock import Clock, SystemClock
 from common.errors import NotFound
 from common.jobs.job import DELETED as DELETED_JOB

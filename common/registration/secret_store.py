@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Final
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 
+from common.cache import convert
 from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
 from common.jobs.guards import named_secrets
@@ -77,7 +78,7 @@ class SecretStore:
         """All secrets of the tenant, in the order of their names."""
         shown = ("name", "revision", "created_at", "updated_at")
         query = Query(tenant, sk_prefix=keys.SECRET_PREFIX, limit=MAX_TENANT_SECRETS, attributes=shown)
-        return list(readable(self.tenants.query(query), partial(convert, type=Secret)))
+        return list(readable(self.tenants.query(query), lambda stored: convert(stored, Secret)))
 
     def delete(self, tenant: str, name: str, now: float) -> None:
         """Delete a secret that no job names. Reads the tenant's jobs. Runs do not find it after a minute.

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import replace
 
+from common.cache import convert
 from common.errors import Conflict, Unauthenticated
 from common.planning.execution import Execution, split_execution_id
 from common.planning.queue import ExecutionsQueue

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from msgspec import Struct, ValidationError, convert, structs, to_builtins
+from msgspec import Struct, ValidationError, structs, to_builtins
 
+from common.cache import convert
 from common.clock import Clock
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.queue import ExecutionsQueue

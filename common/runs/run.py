@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, convert, field, to_builtins
+from msgspec import Meta, Struct, field, to_builtins
 
+from common.cache import convert
 from common.errors import Damaged
 from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
 from common.planning.execution import Execution, execution_id, parse_execution_id

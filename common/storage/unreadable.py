@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-from msgspec import convert
-
+from common.cache import convert
 from common.errors import Damaged
 from common.ids import TENANT_ID_CHARS, is_id
 from common.limits import JOB_ID_CHARS

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Self
 
-from msgspec import Meta, Struct, convert, to_builtins
+from msgspec import Meta, Struct, to_builtins
 
+from common.cache import convert
 from common.errors import Damaged
 from common.tenants.states import ACTIVE, State
 from common.timing.instants import DAY_S

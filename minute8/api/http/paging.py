@@ -8,9 +8,10 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from msgspec import convert, to_builtins
+from msgspec import to_builtins
 from msgspec.json import decode
 
+from common.cache import convert
 from common.errors import InvalidInput
 from common.positions import KeyText
 from common.timing.durations import parse_instant
