@@ -326,7 +326,7 @@ def session_of_all_services() -> Any:
     """A session that knows the models of all services that this Python has anywhere, and keeps none of them."""
     from botocore.loaders import Loader
 
-    class Others(dict[tuple[Any, ...], Any]):
+    class SmallFiles(dict[tuple[Any, ...], Any]):
         """What a loader keeps, without models: they are megabytes for each service."""
 
         def __setitem__(self, key: tuple[Any, ...], value: Any) -> None:
@@ -340,7 +340,7 @@ def session_of_all_services() -> Any:
 
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
-            self._cache = Others()
+            self._cache = SmallFiles()
 
         def load_service_model(self, *names: Any, **more: Any) -> Any:
             key = (*names, *more.values())

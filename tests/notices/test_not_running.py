@@ -592,9 +592,9 @@ class Sequence:
         assert named in self.expected().split("|"), (self.done, named, self.expected())
         assert set(self.telling.overview) <= {"report"}, self.done
         assert self.state == "deleted" or self.telling.job.not_running == named, self.done
-        begun = [reason for reason, over_by in self.telling.events if not over_by]
+        begins = [reason for reason, over_by in self.telling.events if not over_by]
         over = [reason for reason, over_by in self.telling.events if over_by]
-        assert sorted(begun) == sorted(over + [named] * bool(named)), (self.done, self.telling.events)
+        assert sorted(begins) == sorted(over + [named] * bool(named)), (self.done, self.telling.events)
         reported = self.telling.stage.state().reported
         known = {each.reason for each in reported.values() if each.kind == "not_running"}
         assert known == ({named} if named else set()), (self.done, known, self.telling.texts)
