@@ -20,13 +20,13 @@ from common.deployment import Deployment
 from common.planning import removal_requests
 from common.planning.chores import ChoreRunner
 from common.planning.due_index import Mark
-from common.planning.log import PlannedWindow
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Tables
 from common.timing.windows import WINDOW_S
 from common.truth.contradiction import SHARD_COUNT, Contradiction, shard_subject
 from scheduler.chores import REMOVALS, chores
+from scheduler.gaps import REOPENED
 from scheduler.planner import FanOut, Planner, SharePlanner
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
@@ -59,12 +59,15 @@ def handle(event: object, context: object) -> dict[str, Any]:
 def _follow_up(summary: TickSummary) -> None:
     """Write down what the tick planned and what became of past windows."""
     publish(summary, "tick")
-    write_down(summary, ticks=1)
     telemetry.metrics().add_metric(telemetry.SET_ASIDE, "Count", summary.set_aside)
     note_suspects(summary)
     runner = ChoreRunner(deployment().tables.due, deployment().clock, "tick")
-    runner.run(chores(deployment()), summary.now + MAX_CHORES_S)
+    all_done = runner.run(chores(deployment()), summary.now + MAX_CHORES_S)
     telemetry.metrics().flush_metrics()
+    if any(done.counts[REOPENED] for done in all_done):
+        planned_again = scheduler().tick()
+        publish(planned_again, "tick")
+        note_suspects(planned_again)
 
 
 def remove(began_at: float) -> None:
@@ -87,7 +90,7 @@ def handle_shares(event: Mapping[str, Any], context: object) -> None:
         summary = _share_planner().plan(record["body"])
         note_suspects(summary)
         publish(summary, "share")
-        write_down(summary, planners=1)
+        scheduler().planner.write_down(summary, planners=1)
 
 
 def publish_lag(scheduler: Scheduler) -> Mark:
@@ -106,7 +109,12 @@ def publish(summary: TickSummary, message: str) -> None:
     for bad in summary.bad:
         logger.error("not planned", item=bad.name, problem=bad.reason)
     logger.info(
-        message, **{name: value for name, value in asdict(summary).items() if name not in ("bad", "suspects")}
+        message,
+        **{
+            name: value
+            for name, value in asdict(summary).items()
+            if name not in ("bad", "suspects", "places")
+        },
     )
     metrics.add_metric(telemetry.EXECUTIONS_PLANNED, "Count", summary.planned)
     metrics.add_metric(telemetry.EXECUTIONS_MISSED, "Count", summary.missed)
@@ -131,28 +139,6 @@ def export_spans(summary: TickSummary | None, began_at: float, ended_at: float, 
         if export := span_export():
             planned = spans_of(summary, ended_at, queue_url, error) if summary else ()
             export.export([*planned] or [failed_span(began_at, ended_at, queue_url, error)])
-
-
-def write_down(summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:
-    """Write down how the planning of a window went. Nothing depends on it, so an error is only logged."""
-    if summary.planning_until <= summary.start:
-        return
-    planner = scheduler().planner
-    window = PlannedWindow(
-        start=summary.start,
-        end=summary.planning_until,
-        began_at=summary.now,
-        ended_at=planner.clock.now(),
-        planned=summary.planned,
-        missed=summary.missed,
-        bad_entries=summary.bad_entries,
-        ticks=ticks,
-        planners=planners,
-    )
-    try:
-        planner.index.windows.add(window)
-    except (BotoCoreError, ClientError) as error:
-        telemetry.logger().error("the window is planned, and its figures are lost", problem=repr(error)[:500])
 
 
 def note_suspects(summary: TickSummary) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
@@ -20,7 +22,7 @@ from common.planning.concurrently import for_each
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex, Mark, PendingRegistration
 from common.planning.execution import Execution
-from common.planning.log import UnwrittenPortion
+from common.planning.log import PlannedWindow, UnwrittenPortion
 from common.planning.packs import PACK_FROM, packed
 from common.planning.postponed import Postponed
 from common.planning.quarantine import GROUP, ITEM, MAX_RETRIED_RECORDS, Quarantine, QuarantinedRecord
@@ -169,11 +171,35 @@ class Planner:
         skipped.write()
         for unwritten in log.write():
             self._report_unlogged(unwritten, summary)
+        summary.places += log.places
         summary.planned += planned
         summary.refused += len(refused)
         summary.missed += skipped.missed_count
         summary.bad_entries += skipped.bad_entries
         summary.bad += skipped.bad
+
+    def write_down(self, summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:
+        """Write down how the planning of a window went. An error is only logged: the window is planned again."""
+        if summary.planning_until <= summary.start:
+            return
+        window = PlannedWindow(
+            start=summary.start,
+            end=summary.planning_until,
+            began_at=summary.now,
+            ended_at=self.clock.now(),
+            planned=summary.planned,
+            missed=summary.missed,
+            bad_entries=summary.bad_entries,
+            ticks=ticks,
+            planners=planners,
+            places=tuple(summary.places),
+        )
+        try:
+            self.index.windows.add(window)
+        except (BotoCoreError, ClientError) as error:
+            telemetry.logger().error(
+                "the window is planned, and its figures are lost", problem=repr(error)[:500]
+            )
 
     def _report_unlogged(self, unwritten: UnwrittenPortion, summary: TickSummary) -> None:
         """Note it for the operator: the alarm `quarantine` rings. The window is planned all the same."""

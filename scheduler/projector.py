@@ -28,7 +28,7 @@ from common.clock import Clock
 from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution, UnreadableMessage, parse_execution_id
 from common.planning.log import AGAIN_PLANNED, CHANGED, PLANNED, Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
@@ -44,11 +44,12 @@ from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
 from common.texts import UNREADABLE
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S, followed_from, window_start
 from common.truth.contradiction import RUN_STUCK, Contradiction, Subject
 from common.truth.found import FoundContradictions
 from scheduler.comparison import Comparison
+from scheduler.gaps import REOPENED, LogRead, reopen_gap
 from scheduler.living import LivingTenants
 
 # A window is read so long after its end, as the comparison does.
@@ -80,6 +81,7 @@ class _Round:
     living: LivingTenants
     comparison: Comparison
     recent: list[Portion] = field(default_factory=list)
+    log: LogRead = field(default_factory=LogRead)
 
 
 @dataclass(slots=True)
@@ -157,7 +159,7 @@ class Projector:
         end = window_start(int(now) - _SETTLED_AFTER_S)
         state = ProjectionState.stored(at) or self._begin(end)
         # The bucket that is furthest behind comes first.
-        begins = {bucket: followed_from(state.until.get(bucket), end) for bucket in range(keys.LOG_BUCKETS)}
+        begins = self._begins(state, end, is_new=at is None)
         buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
         living = LivingTenants(self.tenants, self.clock)
         unrecorded = Unrecorded(self.due, self.runs)
@@ -175,9 +177,19 @@ class Projector:
                 ends[bucket] = end
             if done.counts.total() > counted or done.tries:
                 yield ProjectionState(state.since, ends.copy()).position
+        done.each(["gaps"], lambda _: self._reopen_gap(max(begins.values()), this_round))
         done.each(["what was due lately"], lambda _: self._look_at_recent(this_round))
         done.each(["days"], lambda _: self._roll_up(state, now, this_round))
+        self.runs.put({**keys.FOLLOWED, "until": min(ends.values())})
         yield ProjectionState(state.since, ends).position
+
+    def _begins(self, state: ProjectionState, end: int, *, is_new: bool) -> dict[int, int]:
+        """From where to read each bucket's log: a restored runs table does not have all that the state says."""
+        followed = end if is_new else (self.runs.get(keys.FOLLOWED) or {}).get("until")
+        places = ((bucket, state.until.get(bucket)) for bucket in range(keys.LOG_BUCKETS))
+        return {
+            bucket: min(followed_from(until, end), followed_from(followed, end)) for bucket, until in places
+        }
 
     def _begin(self, end: int) -> ProjectionState:
         since = self.states.new_since()
@@ -202,6 +214,28 @@ class Projector:
         self._merge(bucket, work, findings, this_round)
         self.index.log.forget(work.looks)
 
+    def _reopen_gap(self, begin: int, this_round: _Round) -> None:
+        """Have planned again what was planned and is not in the log; the handler begins with it at once."""
+        now, done = self.clock.now(), this_round.done
+        gap_at = reopen_gap(self.index, this_round.log, min(begin, _recent_from(now)), now)
+        if gap_at is not None:
+            done.counts[REOPENED] = 1
+            done.errors.append(
+                f"the log of planning has a gap from {rfc3339(gap_at)} on, which is planned again"
+            )
+            done.each(this_round.living.listed(), lambda tenant: self._look_at_open(tenant, now, done))
+
+    def _look_at_open(self, tenant: str, now: float, done: Done) -> None:
+        """Note the runs of the last day again that go on: the notes were in the log."""
+        if done.is_time_up:
+            return
+        windows = self.windows.between(tenant, int(now) - DAY_S, int(now))
+        runs = (run for window in windows for run in self.windows.runs_of(tenant, window) if run.is_open)
+        executions = (parse_execution_id(tenant, f"{tenant}:{run.job_id}:{run.run_name}") for run in runs)
+        self.index.log.look_again(
+            Again(_next_tick(now), execution, is_planned=False) for execution in executions
+        )
+
     def _look_at_recent(self, this_round: _Round) -> None:
         self._suspect(this_round.comparison.look_at_recent(this_round.recent))
 
@@ -216,12 +250,13 @@ class Projector:
 
     def _work(self, bucket: int, begin: int, end: int, this_round: _Round) -> _Work:
         work, done, recent = _Work(begin), this_round.done, this_round.recent
-        now_window = window_start(int(self.clock.now()))
-        recent_from = now_window - WINDOW_S
+        now = self.clock.now()
+        now_window, recent_from = window_start(int(now)), _recent_from(now)
         # A look's window is not before `begin`: the tick that goes on from there has done those before.
         for portion in self.index.log.portions(min(begin, recent_from), now_window + 1, bucket):
             is_followed = begin <= portion.window < end
             if portion.kind == PLANNED:
+                this_round.log.add(portion)
                 if is_followed:
                     work.enqueued |= self._add(work.planned, portion, done)
                 if portion.window >= recent_from and sum(read.count for read in recent) < _MAX_RECENT:
@@ -233,6 +268,7 @@ class Projector:
                 work.looks.append(portion)
                 if portion.kind == AGAIN_PLANNED:
                     work.enqueued |= looked_at
+        this_round.log.buckets.add(bucket)
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
@@ -397,6 +433,11 @@ def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) ->
     for rest in (planned_singly, consistent):
         batches += [rest[at : at + _BATCH_SIZE] for at in range(0, len(rest), _BATCH_SIZE)]
     return batches
+
+
+def _recent_from(now: float) -> int:
+    """Each round reads the log from here on."""
+    return window_start(int(now)) - WINDOW_S
 
 
 def _next_tick(now: float) -> int:

@@ -42,7 +42,8 @@ class SkipRecorder:
     bad: list[Unreadable] = field(default_factory=list)
     bad_entries: int = 0
     noted: int = 0
-    missed_count: int = 0
+    # How many each record stands for.
+    _missed: list[int] = field(default_factory=list)
     _buffered: list[Callable[[], object]] = field(default_factory=list)
     _unplanned: list[Execution] = field(default_factory=list)
     _unreadable: list[Unreadable] = field(default_factory=list)
@@ -52,13 +53,17 @@ class SkipRecorder:
 
         `is_last`: no run of the job follows, so it may have to be deleted.
         """
-        self.missed_count += missed.count
         last_at = missed.last_fire_at
         last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
         self._unplanned.append(last)
         self._buffer(lambda: self._record_missed(missed, is_last=is_last))
         if is_last:
             self._buffer(lambda: self.ended_jobs.note(last, self.now))
+
+    @property
+    def missed_count(self) -> int:
+        """How many missed fire times were recorded."""
+        return sum(self._missed)
 
     def bad_entry(self, entry: Unreadable, window_start: int) -> None:
         """Record the entry under the start of the window that its job misses."""
@@ -113,25 +118,29 @@ class SkipRecorder:
         self.notes.begin(tenant, job_id, NotRunning(reason, since_at, detail))
 
     def _record_missed(self, missed: Missed, *, is_last: bool) -> None:
-        if not self.runs.record_missed(missed, self.now):
+        if (run := self.runs.record_missed(missed, self.now)) is None:
             return
+        count = run.skipped_count
+        self._missed.append(count)
+        if run.fire_at != missed.last_fire_at:  # that one has a record, and is noted
+            self.log.note([run.execution], self.now)
         from common.jobs.not_running import ENDED, IN_ROW
 
         # No run follows the last one, which would tell that the job is over.
         reason = ENDED if is_last and not isinstance(missed.schedule.timing, AtTiming) else MISSED
-        if (is_last or missed.count >= IN_ROW) and self.noted < MAX_REPORTED_ENTRIES:
-            runs = f"{missed.count} runs in a row were" if missed.count > 1 else "its run was"
+        if (is_last or count >= IN_ROW) and self.noted < MAX_REPORTED_ENTRIES:
+            runs = f"{count} runs in a row were" if count > 1 else "its run was"
             end = "; no fire time is left" if reason == ENDED else ""
             detail = f"{runs} not planned in time{end}"
-            self._note(missed.tenant, missed.job_id, reason, missed.first_fire_at, detail)
+            self._note(missed.tenant, missed.job_id, reason, run.skipped_from_at, detail)
         self.events.publish(
             RUN_SKIPPED,
             {
                 "tenant": missed.tenant,
                 "job_id": missed.job_id,
                 "reason": MISSED,
-                "skipped_count": missed.count,
-                "skipped_from_at": missed.first_fire_at,
-                "skipped_to_at": missed.last_fire_at,
+                "skipped_count": run.skipped_count,
+                "skipped_from_at": run.skipped_from_at,
+                "skipped_to_at": run.fire_at,
             },
         )

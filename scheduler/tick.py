@@ -48,6 +48,7 @@ class Scheduler:
         mark, postponed_remain = self._plan_windows(mark, summary)
         if postponed_remain:
             self.planner.enqueue_postponed(mark, summary, now + MAX_POSTPONED_S)
+        self.planner.write_down(summary, ticks=1)
         summary.set_aside = retry_quarantined(self.planner, self.fan_out, summary)
         return summary
 

@@ -82,6 +82,8 @@ class Mark:
     moved_back_from: int = 0
     # Up to where ticks have moved it themselves; 0: it was not written by one.
     joined_until: int = 0
+    # Of a mark that was written in a new deployment: when. Nothing was planned before.
+    new_since: int = 0
 
     @property
     def has_gap(self) -> bool:
@@ -203,6 +205,11 @@ class DueIndex:
         """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
         return self._move_back(mark, self._last_planned(now) or window_start(int(now)), now)
 
+    def reopen(self, mark: Mark, since: int, now: float) -> Mark:
+        """Let the next tick plan again from an instant on. Returns the stored mark."""
+        self.windows.forget(since)
+        return self._move_back(mark, since, now)
+
     def _move_back(self, mark: Mark, last: int, now: float) -> Mark:
         moved = {"planned_until": last, "planning_until": last, "joined_until": last, "tries": 0}
         moved_back = change({**moved, "moved_back_at": now, "moved_back_from": mark.planning_until})
@@ -320,7 +327,15 @@ def _unmoved(mark: Mark) -> Condition:
 
 def _mark(item: Item) -> Mark:
     """Raises KeyError, TypeError, ValueError."""
-    for name in ("planned_until", "planning_until", "tries", "divided_until", "division", "joined_until"):
+    for name in (
+        "planned_until",
+        "planning_until",
+        "tries",
+        "divided_until",
+        "division",
+        "joined_until",
+        "new_since",
+    ):
         if type(item.get(name, 0)) is not int:
             raise TypeError(f"the mark's {name} is no whole number: {item[name]!r}"[:200])
     if not 0 < item["planned_until"] <= item["planning_until"]:
@@ -343,6 +358,7 @@ def _mark(item: Item) -> Mark:
         moved_back_at=float(item.get("moved_back_at", 0)),
         moved_back_from=item.get("moved_back_from", 0),
         joined_until=item.get("joined_until", 0),
+        new_since=item.get("new_since", 0),
     )
 
 

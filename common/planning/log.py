@@ -11,8 +11,9 @@ enqueued, and before the mark moves. So each execution in the log was enqueued, 
 interrupted is planned again. A portion is named by its content: if two ticks plan the same, it is stored once. A
 portion that cannot be written is reported, and planning goes on.
 
-The record of a window is for people. Ticks and planners write it after their work. Nothing depends on it, so a crash
-before the write costs only that record.
+The record of a window is for people, and names the portions that were written. Ticks and planners write it after their
+work. If records do not join, or their portions are not there, ticks plan again from there on: what ran does not run
+again (scheduler/gaps.py).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
 
+_NAME_CHARS: Final = 16
 # Some 100 KB with ids that are short or alike.
 _MAX_PORTION_EXECUTIONS: Final = 5_000
 # Compressed. The compressor keeps back up to 40 KB more, and base64 adds a third: an item holds 400 KB.
@@ -45,6 +47,8 @@ _PORTION_TTL_S: Final = 2 * DAY_S
 _LOOKS_TTL_S: Final = 8 * DAY_S
 # A window of ten minutes has one record: TTL bounds their number to about 1,100.
 _WINDOW_TTL_S: Final = 8 * DAY_S
+_PLACES: Final = "places_"
+_FAR_AT: Final = 9_999_999_999
 
 
 # What is enqueued; what changes beside the plan; what is looked at again, and of that what must have a record.
@@ -63,15 +67,29 @@ class Portion:
     # Once it is stored.
     key: keys.Key | None = None
 
+    @property
+    def name(self) -> str:
+        """It is named by its content: the same is stored once."""
+        return hashlib.sha256(self.data.encode()).hexdigest()[:_NAME_CHARS]
+
+    @property
+    def place(self) -> str:
+        """Where it is stored, in a word."""
+        return f"{self.bucket}#{keys.logged(self.bucket, self.window, self.kind, self.name)['sk']}"
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether a stored portion holds what its name says."""
+        return self.key == keys.logged(self.bucket, self.window, self.kind, self.name)
+
     def bodies(self) -> list[str]:
         """Their messages; `Execution.decode` reads them."""
         return zlib.decompress(base64.b64decode(self.data)).decode().split("\n")
 
     def to_item(self) -> Item:
-        """It is named by its content: the same is stored once."""
-        name = hashlib.sha256(self.data.encode()).hexdigest()[:16]
+        """The item of the due table."""
         return {
-            **keys.logged(self.bucket, self.window, self.kind, name),
+            **keys.logged(self.bucket, self.window, self.kind, self.name),
             "count": self.count,
             "data": self.data,
             "expires_at": self.window + (_LOOKS_TTL_S if self.kind.startswith(AGAIN) else _PORTION_TTL_S),
@@ -124,6 +142,8 @@ class LogWriter:
     table: Table
     now: float
     kind: str = PLANNED
+    # The places of what was stored.
+    places: list[str] = field(default_factory=list)
     _builders: defaultdict[tuple[int, int, str], _PortionBuilder] = field(
         default_factory=lambda: defaultdict(_PortionBuilder)
     )
@@ -165,6 +185,7 @@ class LogWriter:
             # A few requests for all of them: a tick has portions of each bucket.
             with tolerated("the log of a window is written one by one", portions=len(portions)):
                 self.table.put_many([portion.to_item() for portion in portions])
+                self.places += [portion.place for portion in portions]
                 return []
         return [unwritten for portion in portions if (unwritten := self._unwritten(portion))]
 
@@ -172,6 +193,7 @@ class LogWriter:
         """Store a portion, which may be stored already; or say why that failed."""
         try:
             self.table.put(portion.to_item())
+            self.places.append(portion.place)
         except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
             return UnwrittenPortion(portion.window, portion.count, repr(error))
         return None
@@ -243,6 +265,8 @@ class PlannedWindow:
     # The ticks and planners that worked at the window.
     ticks: int = 0
     planners: int = 0
+    # The places of its portions.
+    places: tuple[str, ...] = ()
 
 
 class PlannedWindows:
@@ -260,9 +284,19 @@ class PlannedWindows:
             "ticks": part.ticks,
             "planners": part.planners,
         }
-        ended = {"ended_at": part.ended_at, "expires_at": int(part.ended_at) + _WINDOW_TTL_S}
+        ended: Item = {"ended_at": part.ended_at, "expires_at": int(part.ended_at) + _WINDOW_TTL_S}
+        if part.places:  # of each tick and planner its own
+            places = " ".join(part.places)
+            ended[f"{_PLACES}{hashlib.sha256(places.encode()).hexdigest()[:_NAME_CHARS]}"] = places
         began = {"start": part.start, "began_at": part.began_at}
         self._table.update(keys.planned_window(part.end), change(ended, keep=began, add=counts))
+
+    def forget(self, since: int) -> None:
+        """Remove the records of windows that end after an instant: they are planned again."""
+        query = Query(
+            keys.WINDOWS, sk_between=keys.logged_between(since + 1, _FAR_AT), attributes=("pk", "sk")
+        )
+        self._table.delete_many([keys.key_of(item) for item in self._table.query(query)])
 
     def newest(self, limit: int) -> list[PlannedWindow]:
         """The last windows, the newest first."""
@@ -284,4 +318,7 @@ def _window(item: Item) -> PlannedWindow:
         bad_entries=int(item.get("bad", 0)),
         ticks=int(item.get("ticks", 0)),
         planners=int(item.get("planners", 0)),
+        places=tuple(
+            place for name in item if name.startswith(_PLACES) for place in str(item[name]).split(" ")
+        ),
     )

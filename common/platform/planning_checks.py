@@ -85,9 +85,9 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
         return
     if mark.moved_back_at > now - _MOVED_BACK_S:
         yield warning(
-            f"it was ahead, at {when(mark.moved_back_from, now)}, and was moved back at"
-            f" {when(int(mark.moved_back_at), now)}",
-            "what was missed is planned by the jobs' catch-up; find out who wrote the item MARK of the due table",
+            f"it was moved back from {when(mark.moved_back_from, now)} at {when(int(mark.moved_back_at), now)}: it was"
+            " ahead, or what was planned was not in the log",
+            "what was missed is planned by the jobs' catch-up; find out who wrote or deleted items of the due table",
             page="mark-lag",
             since_at=mark.moved_back_at,
         )

@@ -54,6 +54,8 @@ CHANGED_AFTER_S: Final = 540
 # The start of a run without a record is noted if it is later than this.
 STARTED_AFTER_S: Final = 12 * 3_600
 _PAGE_RECORDS: Final = 100
+# While missed fire times are recorded, others may record some of them.
+_MISSED_TRIES: Final = 3
 
 # Commits the transaction of a change. A manual change commits its audit entries with it.
 Commit = Callable[[Transaction], None]
@@ -236,54 +238,52 @@ class Runs:
         update = _failure(execution, error_type, error, now)
         return self.move("give up", _key(execution), update, By(execution.attempt)) is None
 
-    def record_missed(self, missed: Missed, now: float) -> bool:
-        """Write one record for all missed fire times of a job, under the last of them. False if it exists already.
+    def record_missed(self, missed: Missed, now: float) -> Run | None:
+        """Write one record for the missed fire times of a job that have none, under the last of them. None: all have.
 
-        If the last one already has a record, because it was cancelled, that record also counts the others.
+        Some have one, as they were cancelled or planned before.
         """
-        last_at = missed.last_fire_at
-        execution = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
         detail = f"no tick planned it within ten minutes of its fire time; catch_up is {missed.catch_up}"
-        run = Run.skipped(
-            execution,
-            MISSED,
-            detail,
-            now,
-            int(now) + UNSTARTED_KEPT_S,
-            skipped_count=missed.count,
-            skipped_from_at=missed.first_fire_at,
+        for _ in range(_MISSED_TRIES):
+            count, first_at, last_at = self._unrecorded(missed)
+            if not count:
+                break
+            run = Run.skipped(
+                Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision),
+                *(MISSED, detail, now, int(now) + UNSTARTED_KEPT_S),
+                skipped_count=count,
+                skipped_from_at=first_at,
+            )
+            if self.move("miss", run.key, run, By()) is None:
+                return run
+        return None
+
+    def _unrecorded(self, missed: Missed) -> tuple[int, int, int]:
+        """How many of the missed fire times have no record, the first and the last of them."""
+        first_at, last_at = missed.first_fire_at, missed.last_fire_at
+        spans = self.recorded_spans(missed.tenant, missed.job_id, first_at)
+        if all(begin > last_at for begin, _ in spans):
+            return missed.count, first_at, last_at
+        from common.timing.fires import fires  # executors never need it
+
+        times = without_record(fires(missed.schedule, first_at, last_at + 1, excluded=missed.excluded), spans)
+        return (len(times), times[0], times[-1]) if times else (0, 0, 0)
+
+    def recorded_spans(self, tenant: str, job_id: str, first_at: int) -> list[tuple[int, int]]:
+        """The job's records of scheduled runs from `first_at` on: the first and the last fire time of each."""
+        query = Query(
+            keys.runs_of_job(tenant, job_id),
+            sk_between=keys.runs_between(first_at, None),
+            attributes=("sk", "skipped_from_at"),
         )
-        refusal = self.move("miss", run.key, run, By())
-        return refusal is None or self._add_missed(execution, missed, detail, refusal.run)
-
-    def _add_missed(self, execution: Execution, missed: Missed, detail: str, run: Run | None) -> bool:
-        is_counted = run is not None and run.status == SKIPPED
-        unrecorded = missed.count - self._recorded(missed)
-        if (run and run.skipped_count) or unrecorded <= 0:
-            return False
-        update = change(
-            {
-                "detail": f"{run.detail}; {detail}" if run and run.detail else detail,
-                "skipped_count": unrecorded + is_counted,
-                "skipped_from_at": missed.first_fire_at,
-            }
+        named = (
+            (split_run_name(item["sk"]), item.get("skipped_from_at")) for item in self._table.query(query)
         )
-        return self._noted(execution, update, Attribute("skipped_count").is_absent)
-
-    def _recorded(self, missed: Missed) -> int:
-        """How many of the missed fire times have a record all the same: they were planned before.
-
-        Records of times that only an earlier schedule had are among those that are read.
-        """
-        from common.timing.fires import count_fires  # executors never need it
-
-        span = keys.runs_between(missed.first_fire_at, missed.last_fire_at + 1)
-        items = self._table.query(
-            Query(keys.runs_of_job(missed.tenant, missed.job_id), sk_between=span, attributes=("sk",))
-        )
-        names = (split_run_name(item["sk"]) for item in items)
-        times = [name[0] for name in names if name and not name[1]]
-        return sum(count_fires(missed.schedule, at, at + 1, excluded=missed.excluded) > 0 for at in times)
+        return [
+            (begin if isinstance(begin, int) else name[0], name[0])
+            for name, begin in named
+            if name and not name[1]
+        ]
 
     def note_dead_letter(self, execution: Execution, problem: str) -> None:
         """Record why an ended run's message is not in its dead-letter queue."""
@@ -460,3 +460,14 @@ def _failure(execution: Execution, error_type: str, error: str, now: float) -> E
 
 def _key(execution: Execution) -> keys.Key:
     return keys.run(execution.tenant, execution.job_id, execution.run_name)
+
+
+def without_record(fire_times: Iterable[int], spans: Sequence[tuple[int, int]]) -> list[int]:
+    """The fire times that no record stands for, in order. Pure."""
+    recorded = {last for _, last in spans}
+    longer = [span for span in spans if span[0] < span[1]]
+    return [
+        at
+        for at in fire_times
+        if at not in recorded and not any(first <= at <= last for first, last in longer)
+    ]

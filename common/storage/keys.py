@@ -89,6 +89,8 @@ AUDIT_PREFIX, SCHEDULE_GROUP_PREFIX = "AUDIT#", "SCHEDULE_GROUP#"
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
 STOPPED = "STOPPED#"
 MARK, REMOVAL, REPORTED = (Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "REPORTED"))
+# In the runs table: up to where the projection had followed the log when the table was as it is.
+FOLLOWED: Key = {"pk": "FOLLOWED##", "sk": "UNTIL"}
 CHORES: Final = "CHORES"
 # The sort key of the permit of a job's overlap; the partition of all keys with a line.
 PERMIT, LINES = "PERMIT", "LINES##"

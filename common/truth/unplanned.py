@@ -15,14 +15,14 @@ from common.jobs.calendars import Calendars
 from common.jobs.job import Job
 from common.planning.due_entry import Missed
 from common.planning.due_index import DueIndex
-from common.planning.execution import Execution, split_run_name
+from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.planning.plan import execution_of, max_caught_up, scattered
 from common.planning.postponed import Postponed
 from common.planning.queue import ExecutionsQueue
-from common.runs.records import Runs
+from common.runs.records import Runs, without_record
 from common.storage import keys
-from common.storage.table import Query, Tables
+from common.storage.table import Tables
 from common.storage.transactions import MAX_WRITES, Transaction
 from common.texts import UNREADABLE
 from common.timing.fires import newest_fires
@@ -91,7 +91,8 @@ class Unplanned:
         excluded = Calendars(self.tables.jobs).excluded(job.tenant, job.schedule)
         since = max(job.effective_at, int(now) - _LOOKBACK_S)
         due = newest_fires(job.schedule, since, until, _MAX_FIRES, excluded=excluded)
-        unplanned = self._without_logged(job, self._without_recorded(job, due))
+        spans = Runs(self.tables.runs).recorded_spans(job.tenant, job.job_id, due[0]) if due else []
+        unplanned = self._without_logged(job, without_record(due, spans))
         late = [fire_at for fire_at in unplanned if fire_at >= now - MISSED_AFTER_S]
         older, most = unplanned[: len(unplanned) - len(late)], max_caught_up(job.spec.catch_up)
         caught_up = older[-most:] if most else []
@@ -102,26 +103,6 @@ class Unplanned:
             for fire_at in fire_times
         ]
         return _Work(until, due, executions, set(older[: len(older) - len(caught_up)]))
-
-    def _without_recorded(self, job: Job, fire_times: Sequence[int]) -> list[int]:
-        """The fire times without a record."""
-        if not fire_times:
-            return []
-        runs = self.tables.runs.query(
-            Query(
-                keys.runs_of_job(job.tenant, job.job_id),
-                sk_between=keys.runs_between(fire_times[0], None),
-                attributes=("sk", "skipped_from_at"),
-            )
-        )
-        unrecorded = set(fire_times)
-        for run in runs:
-            name = split_run_name(run["sk"])
-            if name and not name[1]:
-                unrecorded.discard(name[0])
-                if (first := run.get("skipped_from_at")) is not None:
-                    unrecorded -= {fire_at for fire_at in unrecorded if first <= fire_at <= name[0]}
-        return sorted(unrecorded)
 
     def _without_logged(self, job: Job, fire_times: Sequence[int]) -> list[int]:
         """The fire times that no tick enqueued: the others wait in the queue, or the comparison lists them."""

@@ -354,6 +354,12 @@ def damage_log(stage: Watched) -> None:
             due.put({**item, "data": "garbage"})
 
 
+def delete_log(stage: Watched) -> None:
+    due = stage.world.table("due")
+    for bucket in range(keys.LOG_BUCKETS):
+        due.delete_many([keys.key_of(item) for item in due.query(Query(keys.log_partition(bucket)))])
+
+
 def hold_lock(stage: Watched) -> None:
     """A run that never was has the job's lock for a month."""
     stage.world.registry.put("alice", "often", {**OFTEN, "overlap": "skip"})
@@ -396,8 +402,13 @@ TEN: Final = (
     ),
     Breakage(
         "the log of planning is garbage",
-        *("", 10, "", "the next ticks: later windows are logged"),
+        *("", 10, "was moved back", "the next tick"),
         breaks=damage_log,
+    ),
+    Breakage(
+        "the queue is purged, and the log of planning deleted",
+        *("", 10, "was moved back", f"the next tick; retries: `{CHECK}`"),
+        breaks=and_then(purge, delete_log),
     ),
     Breakage(
         "the mark is no instant",

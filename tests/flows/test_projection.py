@@ -410,5 +410,5 @@ def test_a_round_without_runs_reads_one_range_of_each_bucket(world: World) -> No
     world.dynamodb.before = lambda name: requests.update([name])
     world.project()
     world.dynamodb.before = lambda name: None
-    assert requests["query"] <= keys.LOG_BUCKETS + 3, requests
+    assert requests["query"] <= keys.LOG_BUCKETS + 4, requests
     assert requests.total() <= keys.LOG_BUCKETS + 10, requests

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
+from scheduler import handler
+from tests.scheduler_handler import serve
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 
@@ -128,3 +130,26 @@ def test_a_job_created_since_is_gone_and_one_deleted_or_changed_since_is_as_it_w
     assert world.statuses("alice", "created")[-1] == "skipped(deleted)"  # what was in the queue
     assert set(after["removed"]) == set(after["changed"]) == set(minutes("05:25", "06:00")[::5])
     assert "skipped(rescheduled)" in world.statuses("alice", "changed")
+
+
+def test_after_a_restore_of_the_runs_alone_each_execution_without_a_record_is_listed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also those that the projection had followed before."""
+    db = MemoryDynamoDB()
+    world = make_world(db, f"{DAY}03:12:00Z")
+    serve(world, monkeypatch)
+    world.tick = lambda: handler.handle({}, None)  # type: ignore[method-assign, assignment, return-value]
+    world.registry.create("alice", "often", job(cron="* * * * *"))
+    world.run_until(RESTORED_TO, ticks=True)
+    backup = copy.deepcopy(db.tables["test-runs"])
+    world.run_until(f"{DAY}04:45:00Z", ticks=True)
+    db.tables["test-runs"] = backup
+    world.run_until(f"{DAY}05:09:00Z", ticks=True)
+    listed = [each.execution.fire_at for each in world.unrecorded.all()]
+    assert listed == list(range(at(f"{DAY}04:01:00Z"), at(f"{DAY}04:46:00Z"), 60))
+    world.unrecorded.send([each.execution for each in world.unrecorded.all()], world.queue, world.clock.now())
+    world.run_until(f"{DAY}05:19:00Z", ticks=True)
+    assert not list(world.unrecorded.all())
+    fire_times = [run["fire_at"] for run in world.run_items("alice", "often")]
+    assert fire_times == list(range(fire_times[0], at(f"{DAY}05:20:00Z"), 60))

@@ -109,29 +109,25 @@ def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dic
     assert expires_at(runs) == DUE + 14 * DAY_S + UNSTARTED_KEPT_S
 
 
-def test_a_record_under_the_last_missed_fire_time_counts_the_others_too(
-    runs: Runs, tables: dict[str, Table]
-) -> None:
+def test_where_the_last_missed_fire_time_has_a_record_the_others_have_one_of_their_own(runs: Runs) -> None:
     runs.cancel([FIRST], "cancelled by hand", DUE - 60)
     missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY)
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
-    (record,) = runs.of_job("alice", "job", limit=10)
-    assert (record.reason, record.skipped_count, record.skipped_from_at) == (
-        "cancelled",
-        12,
-        DUE - 660,
-    )
-    assert record.detail.startswith("cancelled by hand; no tick planned it")
+    cancelled, others = runs.of_job("alice", "job", limit=10)
+    assert (cancelled.reason, cancelled.skipped_count) == ("cancelled", 0)
+    assert (others.reason, others.skipped_count) == ("missed", 11)
+    assert (others.skipped_from_at, others.fire_at) == (DUE - 660, DUE - 60)
 
 
-def test_where_the_last_has_run_the_others_are_counted_without_it(runs: Runs) -> None:
-    runs.claim(Claim(FIRST, "m", DUE, DUE + 30))
+def test_what_has_run_is_not_counted_as_missed(runs: Runs) -> None:
+    for fire_at in (DUE, DUE - 300, DUE - 660):
+        runs.claim(Claim(replace(FIRST, fire_at=fire_at), "m", DUE, DUE + 30))
     assert runs.record_missed(
         Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY), DUE + 3_600
     )
-    (record,) = runs.of_job("alice", "job", limit=10)
-    assert (record.status, record.skipped_count) == ("running", 11)
+    (record,) = (run for run in runs.of_job("alice", "job", limit=10) if run.reason == "missed")
+    assert (record.skipped_count, record.skipped_from_at, record.fire_at) == (9, DUE - 600, DUE - 60)
 
 
 def test_one_missed_fire_time_that_was_cancelled_needs_no_other_record(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from common.planning.log import PlannedWindow
 from common.platform.tenants import Tenants
 from common.storage import keys
 from common.truth.truth import Truth
@@ -18,7 +17,6 @@ JOBS = ("often", "hourly", "daily", "second", "once", "paused", "gone")
 def small_world() -> World:
     """Two tenants with seven jobs each: of several groups, a one-off, a paused and a deleted one."""
     world = make_world(MemoryDynamoDB(), "2026-11-21T03:12:00Z", pauses_move_the_clock=True)
-    world.tick = lambda: write_down(world)  # type: ignore[method-assign]
     for tenant in TENANTS:
         Tenants(world.tables.tenants, world.clock).create(
             tenant, "", world.clock.now(), {"allowed_targets": [f"{ARN}*"]}
@@ -34,16 +32,6 @@ def small_world() -> World:
         world.store.pause(tenant, "paused")
         world.store.delete(tenant, "gone")
     return world
-
-
-def write_down(world: World) -> None:
-    """A tick that writes its window down, as the handler's does."""
-    began_at = world.clock.now()
-    summary = world.scheduler.tick()
-    world.delete_ended()
-    if summary.planning_until > summary.start:
-        window = PlannedWindow(summary.start, summary.planning_until, began_at, world.clock.now())
-        world.index.windows.add(window)
 
 
 def truth_of(world: World) -> Truth:
