@@ -90,6 +90,11 @@ function hidden(): string[] {
       problems.push(
         `${box.getAttribute("aria-label")} is ${box.scrollWidth - box.clientWidth} px wider than the window`,
       );
+  // The figures of a bar stand beside one another.
+  for (const row of document.querySelectorAll("main .shares tbody tr")) {
+    const tops = [...row.querySelectorAll(".num")].map((figure) => Math.round(figure.getBoundingClientRect().top));
+    if (new Set(tops).size > 1) problems.push(`the figures of ${row.textContent} stand in ${tops.length} lines`);
+  }
   // What scrolls along a row's name leaves it in sight.
   for (const name of document.querySelectorAll("main .heat tbody th")) {
     const box = name.closest(".scroll")?.getBoundingClientRect();
