@@ -212,7 +212,7 @@ describe("what somebody typed", () => {
     await page.getByText("The job was changed since you opened it").waitFor();
     await page.getByRole("button", { name: "Show that version with my changes" }).click();
     await expect.poll(() => ownerField(page).inputValue()).toBe("theirs");
-    expect(await page.getByLabel("Runbook", { exact: true }).inputValue()).toBe("https://example.com/mine");
+    await expect.poll(() => page.getByLabel("Runbook", { exact: true }).inputValue()).toBe("https://example.com/mine");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("is stored as revision").waitFor();
     await expectSound(page);

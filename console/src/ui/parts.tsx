@@ -227,6 +227,19 @@ export function Head({
   );
 }
 
+/** What narrows a list. On a phone only the first field stands there, until somebody asks for the others. */
+export function Narrowing(props: { label: string; isNarrowed: boolean; children: ComponentChildren }): JSX.Element {
+  const [isOpen, open] = useState(props.isNarrowed);
+  return (
+    <search class={isOpen ? "filters" : "filters folded"} aria-label={props.label}>
+      {props.children}
+      <button type="button" class="unfold" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+        Filters
+      </button>
+    </search>
+  );
+}
+
 /** A figure with its name. */
 export function Figure({
   name,

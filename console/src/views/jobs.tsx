@@ -13,7 +13,7 @@ import { api, may } from "../lib/session";
 import { span } from "../lib/time";
 import { counted } from "../lib/words";
 import { useSettled } from "../ui/hooks";
-import { Empty, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
+import { Empty, Head, Narrowing, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
 import { FirstSteps } from "./first-steps";
 import { BulkAsk, FilterAsk } from "./jobs-bulk";
@@ -128,7 +128,7 @@ function Filters(props: { filter: JobFilter; shown: readonly Job[]; children: JS
   const { filter } = props;
   const tags = [...new Set(props.shown.flatMap((job) => job.tags))].sort();
   return (
-    <search class="filters" aria-label="Filter jobs">
+    <Narrowing label="Filter jobs" isNarrowed={isNarrowed(filter)}>
       <input
         type="search"
         placeholder="Search id, name, tag"
@@ -171,7 +171,7 @@ function Filters(props: { filter: JobFilter; shown: readonly Job[]; children: JS
       ) : null}
       <span class="grow" />
       {props.children}
-    </search>
+    </Narrowing>
   );
 }
 

@@ -12,7 +12,7 @@ import { DAY, rfc3339 } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, say } from "../ui/actions";
 import { useSettled } from "../ui/hooks";
-import { Card, Found, Head, More, Problem, Text, Waiting } from "../ui/parts";
+import { Card, Found, Head, More, Narrowing, Problem, Text, Waiting } from "../ui/parts";
 import { RangeFields } from "../ui/range";
 import { Select } from "./jobs";
 import { RunTable, whyOf } from "./run-table";
@@ -136,7 +136,7 @@ function Filters({ filter }: { filter: RunFilter }): JSX.Element {
   );
   const isNarrowed = Object.values(filter).some(Boolean);
   return (
-    <search class="filters" aria-label="Filter runs">
+    <Narrowing label="Filter runs" isNarrowed={isNarrowed}>
       <Select label="State" value={filter.status} of={STATUSES} set={(status) => set({ status })} />
       <Select label="Trigger" value={filter.trigger} of={TRIGGERS} set={(trigger) => set({ trigger })} />
       {box("job", "Job’s id")}
@@ -148,7 +148,7 @@ function Filters({ filter }: { filter: RunFilter }): JSX.Element {
           Clear
         </a>
       ) : null}
-    </search>
+    </Narrowing>
   );
 }
 
