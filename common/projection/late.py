@@ -13,6 +13,7 @@ from typing import Final
 from common.projection.entry import RunEntry, RunKey, decode, encode
 from common.projection.windows import Changes
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.table import Query, Table
 from common.timing.instants import DAY_S
 
@@ -47,8 +48,8 @@ class LateRuns:
         """What was noted from `at` on, the earliest first, as changes of a window."""
         span = f"{keys.LATE_PREFIX}{int(at):010d}", f"{keys.LATE_PREFIX}{keys.LAST}"
         query = Query(keys.projected_days(tenant), sk_between=span, consistent=False)
-        for item in self._table.query(query):
-            for entry in decode(item["runs"]):
+        for entries in readable(self._table.query(query), lambda item: decode(item["runs"])):
+            for entry in entries:
                 yield entry.key, entry if entry.status != GONE else None
 
 

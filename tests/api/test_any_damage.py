@@ -279,6 +279,11 @@ def test_a_thousand_damages_stop_nobody(played: Played, seed: int) -> None:
     play(played, RELEASE // 10, seed=100 + seed)
 
 
+def test_a_damaged_note_of_late_runs_stops_no_look_at_health(played: Played) -> None:
+    item = next(damage.item for damage in played.damages() if "LATE#" in damage.item["sk"]["S"])
+    assert played.play(Damage("runs", item, "runs", "true", WRONG["true"])) == []
+
+
 @pytest.mark.parametrize("name", ["before", "action", "by", "at"])
 def test_a_damaged_audit_entry_keeps_its_place_and_stops_no_reader(played: Played, name: str) -> None:
     item = next(damage.item for damage in played.damages() if damage.table == "audit")
