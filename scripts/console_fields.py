@@ -21,7 +21,6 @@ _HEAD: Final = """/**
 export interface FieldOfJob {
   path: string;
   kind: string;
-  description: string;
   default?: string | number | boolean;
   words?: readonly string[];
 }
@@ -45,7 +44,6 @@ def _box(field: Field) -> str:
 
 def _text(field: Field) -> str:
     value: dict[str, Any] = {"path": field.path, "kind": field.kind}
-    value["description"] = field.description.replace("`", "")
     if field.default not in (NODEFAULT, None, "", []):
         value["default"] = field.default
     if field.words and field.kind == "choice":

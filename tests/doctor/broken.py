@@ -251,13 +251,13 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "permission gone",
         lambda p: p.simulator.denied.add(("sqs:SendMessage", ":minute8-test-planning")),
-        {f"permissions {function}": FAILED for function in ("scheduler", "planner", "executor", "api")},
+        {f"permissions {function}": FAILED for function in FUNCTIONS},
         "may not sqs:SendMessage on arn:aws:sqs:us-east-1:123456789012:minute8-test-planning",
     ),
     (
         "index not readable",
         lambda p: p.simulator.denied.add(("dynamodb:Query", "table/minute8-test-runs/index/failures")),
-        {"permissions api": FAILED, "permissions notifier": FAILED},
+        {f"permissions {function}": FAILED for function in FUNCTIONS},
         "may not dynamodb:Query on",
     ),
     (
@@ -425,7 +425,17 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "by other means",
         lambda p: setattr(p.stacks, "status", ""),
-        dict.fromkeys(("stack", "settings", "strangers", "policies", "api"), Level.NOT_CHECKED),
+        dict.fromkeys(
+            (
+                "stack",
+                "settings",
+                "strangers",
+                "policies",
+                "api",
+                *(f"permissions {name}" for name in FUNCTIONS),
+            ),
+            Level.NOT_CHECKED,
+        ),
         "no stack",
     ),
 ]

@@ -145,9 +145,12 @@ class Stacks:
         """One policy for each role, with every way in which serverless.yml names a resource."""
         statement = {
             "Effect": "Allow",
-            "Action": "*",
+            "Action": ["dynamodb:Query", "sqs:SendMessage"],
             "Resource": [
                 {"Fn::GetAtt": ["DueTable", "Arn"]},
+                {
+                    "Fn::Sub": "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:minute8-test-planning"
+                },
                 {"Fn::Sub": "${RunsTable.Arn}/index/failures"},
                 {"Fn::Sub": "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:*"},
             ],

@@ -13,6 +13,7 @@ from common.platform.findings import Level
 from common.storage import keys
 from minute8.cli.doctor.examine import examine
 from minute8.cli.doctor.fix import RepairResult, fix
+from minute8.cli.doctor.inventory import FUNCTIONS
 from minute8.cli.doctor.queues import without_record
 from tests.doctor.breaks import unrecorded
 from tests.doctor.broken import BROKEN
@@ -126,6 +127,7 @@ def test_a_changed_policy_gets_the_templates_text_again(patient: Patient) -> Non
     table = "arn:aws:dynamodb:us-east-1:123456789012:table/minute8-test"
     assert document["Statement"][0]["Resource"] == [
         f"{table}-due",
+        "arn:aws:sqs:us-east-1:123456789012:minute8-test-planning",
         f"{table}-runs/index/failures",
         "arn:aws:lambda:us-east-1:123456789012:function:*",
     ]
@@ -143,9 +145,7 @@ def test_a_failed_repair_is_reported_and_the_others_go_on(patient: Patient) -> N
     results = {result.check: result.result for result in fixed(patient)}
     assert results["rule"] == "done"
     assert results["permissions scheduler"] == "failed: an organization policy refuses it"
-    assert set(problems(patient)) == {
-        f"permissions {function}" for function in ("scheduler", "planner", "executor", "api")
-    }
+    assert set(problems(patient)) == {f"permissions {function}" for function in FUNCTIONS}
 
 
 def test_dead_letters_are_sent_again_but_for_garbage_and_what_a_later_version_wrote(patient: Patient) -> None:

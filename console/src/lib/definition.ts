@@ -17,7 +17,7 @@ export type Form = Record<Box | "job_id", string> & { mode: "cron" | "every" | "
 export type Definition = Record<string, unknown>;
 
 /** Each box: its path in the definition, and how its text is read. */
-export const BOXES: Record<Box, Omit<FieldOfJob, "description"> & { description?: string }> = {
+export const BOXES: Record<Box, FieldOfJob> = {
   ...FIELDS,
   ...OF_TARGETS,
 };

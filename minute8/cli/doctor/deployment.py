@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +16,6 @@ from common.planning.queue import ExecutionsQueue
 from common.planning.shares import Shares
 from common.platform.dead_letters import DeadLetters
 from common.platform.item_checks import ItemChecks
-from common.platform.signing_masters import parameter_name
 from common.registration.defined_job import as_written
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session, on_first_use
@@ -29,7 +27,6 @@ SERVICES: Final = (
     *("apigatewayv2", "cloudformation", "cloudwatch", "dynamodb", "events", "iam"),
     *("kms", "lambda", "logs", "s3", "sqs", "ssm", "sts"),
 )
-_TABLE_OR_QUEUE: Final = re.compile(r"(?:\$\{)?([A-Z]\w+?)(Table|Queue)(?:\.Arn\})?(/.*)?")
 
 
 def _fetched(url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
@@ -63,22 +60,6 @@ class Deployment:
 
     def queue_arn(self, queue: str) -> str:
         return f"arn:{self.partition}:sqs:{self.region}:{self.account}:{self.named(queue)}"
-
-    def arn(self, resource: str) -> str | None:
-        """The ARN of a resource as serverless.yml names it; None for a deployment's own targets."""
-        if resource == "*":
-            return resource
-        region_account = f"{self.region}:{self.account}"
-        if resource == "EventsBus":
-            return f"arn:{self.partition}:events:{region_account}:event-bus/{self.named()}"
-        if resource == "SigningMasters":
-            return f"arn:{self.partition}:ssm:{region_account}:parameter{parameter_name(self.stage)}"
-        if not (match := _TABLE_OR_QUEUE.fullmatch(resource)):
-            return None
-        name, kind, rest = match[1].lower(), match[2], match[3] or ""
-        if kind == "Queue":
-            return self.queue_arn(name.replace("deadletter", "-dead"))
-        return f"arn:{self.partition}:dynamodb:{region_account}:table/{self.named(name)}{rest}"
 
     def function(self, function: str) -> Any:
         """The configuration that calls of a function meet; None if it does not exist."""

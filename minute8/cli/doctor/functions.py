@@ -10,14 +10,25 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
-from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
+from common.platform.findings import (
+    DEPLOY,
+    RESTORE,
+    Finding,
+    Repair,
+    failed,
+    not_checked,
+    ok,
+    repairable,
+    warning,
+)
 from common.platform.tenants import Tenants
 from common.storage import keys
 from common.storage.table import Query
 from common.version import VERSION
 from minute8.cli.doctor.deployment import Deployment
-from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, PERMISSIONS, RUNTIME
-from minute8.cli.doctor.policies import restoring
+from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, RUNTIME
+from minute8.cli.doctor.policies import allowances, restoring
+from minute8.cli.doctor.template import NoStackError
 
 # Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
@@ -229,23 +240,27 @@ def _requested_concurrency(deployment: Deployment) -> int:
 
 
 def permissions(deployment: Deployment, name: str) -> Iterator[Finding]:
-    """Whether the role allows what the function does, by IAM's own simulator; boundaries and SCPs count too."""
+    """Whether the role allows what the template gives it, by IAM's own simulator; boundaries and SCPs count too."""
     configuration = deployment.function(name)
     if configuration is None:
         yield failed(f"there is no function {deployment.named(name)}", RESTORE)
         return
-    checked, restore = 0, restoring(deployment, configuration["Role"].rpartition("/")[2])
-    for resource, actions in PERMISSIONS[name.title()].items():
-        if arn := deployment.arn(resource):
-            checked += len(actions)
-            if refused := sorted(actions - allowed(deployment, configuration["Role"], sorted(actions), arn)):
-                yield repairable(f"its role may not {', '.join(refused)} on {arn}", restore)
+    role = configuration["Role"].rpartition("/")[2]
+    try:
+        actions_by_arn = allowances(deployment, role)
+    except NoStackError as error:
+        actions_by_arn = {}
+        yield not_checked(str(error))
+    restore = restoring(deployment, role)
+    for arn, actions in actions_by_arn.items():
+        if refused := sorted(actions - allowed(deployment, configuration["Role"], sorted(actions), arn)):
+            yield repairable(f"its role may not {', '.join(refused)} on {arn}", restore)
     if name == "executor":
         for own in FUNCTIONS:
             arn = deployment.function_arn(own)
             if allowed(deployment, configuration["Role"], ["lambda:InvokeFunction"], arn):
                 yield repairable(f"tenants' jobs can call Minute8 itself: its role may invoke {arn}", restore)
-    yield ok(f"its role may do all of its {checked} things")
+    yield ok(f"its role may do all of its {sum(map(len, actions_by_arn.values()))} things")
 
 
 def allowed(deployment: Deployment, role: str, actions: list[str], arn: str) -> set[str]:

@@ -1,7 +1,6 @@
 """Whether roles and queues have the policies of the deployed template, statement by statement.
 
-IAM's simulator (minute8/cli/doctor/functions.py) also knows boundaries and organizations, but only what a list asks of
-it.
+IAM's simulator (minute8/cli/doctor/functions.py) also knows boundaries and organizations, but only what it is asked.
 """
 
 from __future__ import annotations
@@ -100,6 +99,29 @@ def restoring(deployment: Deployment, role: str) -> Repair:
     return Repair(
         f"aws iam put-role-policy --role-name {role}, with each of its policies in the stack's template", put
     )
+
+
+def allowances(deployment: Deployment, role: str) -> dict[str, set[str]]:
+    """The actions that the template allows a role, by ARN, as far as the simulator can be asked without a request.
+
+    Targets and logs are left out, whose ARNs have wildcards, and statements that ask for what a request says.
+    Raises NoStackError, LookupError.
+    """
+    actions: dict[str, set[str]] = {}
+    for resource in DeployedTemplate(deployment).resources():
+        for document in _of_role(resource, role).values():
+            for statement in _listed(document["Statement"]):
+                if statement["Effect"] != "Allow" or not _holds_without_keys(statement):
+                    continue
+                for arn in _listed(statement["Resource"]):
+                    if arn == "*" or "*" not in arn:
+                        actions.setdefault(arn, set()).update(_listed(statement["Action"]))
+    return actions
+
+
+def _holds_without_keys(statement: Document) -> bool:
+    """Whether a request without any key of a condition meets the statement's."""
+    return all(operator.startswith("ForAllValues:") for operator in statement.get("Condition", {}))
 
 
 def _of_role(resource: Resource, role: str) -> dict[str, Document]:
