@@ -105,7 +105,7 @@ def test_a_cancellation_is_kept_until_its_time_is_past(runs: Runs, tables: dict[
 
 def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dict[str, Table]) -> None:
     later = replace(FIRST, not_before_at=DUE + 14 * DAY_S)
-    assert runs.queue(later, "waits", DUE)
+    assert runs.queue(later, "waits", DUE) is None
     assert expires_at(runs) == DUE + 14 * DAY_S + UNSTARTED_KEPT_S
 
 
