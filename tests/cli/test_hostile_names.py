@@ -78,6 +78,8 @@ quotas show
 !audit
 !export
 !export --format yaml
+!tenants export
+tenants import OF_FILE --dry-run
 !import FILE
 import FILE --dry-run
 apply FILE --yes
@@ -139,6 +141,8 @@ def play(desk: Desk, script: str, tmp_path: Path, **words: str) -> set[str]:
         json.dumps({"job_id": "of-a-file", "name": HOSTILE, **job(cron="0 5 * * *", tags=[HOSTILE])}) + "\n"
         + json.dumps({"job_id": "refused", HOSTILE: 1, **job(cron="0 5 * * *")}) + "\n"
     )  # fmt: skip
+    (tmp_path / "tenant.json").write_text(desk("tenants", "export").out)
+    words |= {"OF_FILE": str(tmp_path / "tenant.json")}
     words |= {"HOSTILE": HOSTILE, "FILE": str(tmp_path / "jobs.ndjson")}
     for line in script.strip().splitlines():
         command = [words.get(word, word) for word in shlex.split(line.removeprefix("!"))]
