@@ -114,10 +114,10 @@ def test_where_the_last_missed_fire_time_has_a_record_the_others_have_one_of_the
     missed = Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY)
     assert runs.record_missed(missed, DUE + 3_600)
     assert not runs.record_missed(missed, DUE + 7_200)
-    cancelled, others = runs.of_job("alice", "job", limit=10)
+    cancelled, missed_record = runs.of_job("alice", "job", limit=10)
     assert (cancelled.reason, cancelled.skipped_count) == ("cancelled", 0)
-    assert (others.reason, others.skipped_count) == ("missed", 11)
-    assert (others.skipped_from_at, others.fire_at) == (DUE - 660, DUE - 60)
+    assert (missed_record.reason, missed_record.skipped_count) == ("missed", 11)
+    assert (missed_record.skipped_from_at, missed_record.fire_at) == (DUE - 660, DUE - 60)
 
 
 def test_what_has_run_is_not_counted_as_missed(runs: Runs) -> None:
