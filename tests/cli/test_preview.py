@@ -47,3 +47,16 @@ def test_a_file_that_is_no_calendar_is_refused(desk: Desk, tmp_path: Path) -> No
     for path, part in (("odd", "'tomorrow'"), ("gone", "cannot be read")):
         shown = desk("preview", "0 9 * * *", "--include-calendar", str(tmp_path / path))
         assert (shown.code, part in shown.err) == (2, True), shown
+
+
+@pytest.mark.parametrize(
+    ("cron", "once"),
+    [("0 */24 * * *", "0"), ("*/60 * * * *", "0"), ("0 0 1 */12 *", "1"), ("5/90 * * * *", "5")],
+)
+def test_a_step_that_fires_once_is_refused_with_what_cron_makes_of_it(
+    desk: Desk, cron: str, once: str
+) -> None:
+    assert (
+        f"accepted: {once} in its place, which cron makes of it; or a step from 1 to "
+        in desk("preview", cron).err
+    )
