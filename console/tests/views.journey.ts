@@ -96,7 +96,7 @@ async function changes(page: Page): Promise<Set<string>> {
     await settled(page);
     const names = await page.locator("main :not(.legend, .presets, .pick) > button, main a.button").allTextContents();
     for (const name of names)
-      if (!/^(Explain|Copy|Runs|Show .+|\d+ [hd]|Clear)$/.test(name.trim())) found.add(name.trim());
+      if (!/^(Explain|Copy|Runs|Filters|Show .+|\d+ [hd]|Clear)$/.test(name.trim())) found.add(name.trim());
   }
   return found;
 }
