@@ -75,11 +75,16 @@ _MAX_RECENT: Final = 100_000
 
 @dataclass(slots=True)
 class _Round:
-    """What the buckets of a round share. `recent`: the newest part of the log, up to now."""
+    """What the buckets of a round share. `recent`: the newest part of the log, up to now.
+
+    `windows_until`: what each bucket's windows have. It is later than where the log is read from, if a round was cut
+    off before it said how far runs were followed.
+    """
 
     done: Done
     living: LivingTenants
     comparison: Comparison
+    windows_until: Mapping[int, int]
     recent: list[Portion] = field(default_factory=list)
     log: LogRead = field(default_factory=LogRead)
 
@@ -158,15 +163,16 @@ class Projector:
         now = self.clock.now()
         end = window_start(int(now) - _SETTLED_AFTER_S)
         state = ProjectionState.stored(at) or self._begin(end)
+        known = {bucket: followed_from(state.until.get(bucket), end) for bucket in range(keys.LOG_BUCKETS)}
         # The bucket that is furthest behind comes first.
-        begins = self._begins(state, end, is_new=at is None)
+        begins = self._begins(known, end, is_new=at is None)
         buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
         living = LivingTenants(self.tenants, self.clock)
         unrecorded = Unrecorded(self.due, self.runs)
         comparison = Comparison(unrecorded, self.due, self.queue, living, self.clock, done)
-        this_round = _Round(done, living, comparison)
+        this_round = _Round(done, living, comparison, known)
         done.each(["the list"], lambda _: comparison.begin())
-        ends = begins.copy()
+        ends, followed = known.copy(), begins.copy()
         for nth, bucket in enumerate(buckets):
             before = self.clock.now()
             until = before + (done.until - before) * _BUCKETS_SHARE / (len(buckets) - nth)
@@ -174,22 +180,19 @@ class Projector:
             step = f"bucket {bucket}", follow
             counted = done.counts.total()
             if not done.each([step], lambda step: done.step(*step), lambda step: step[0]):
-                ends[bucket] = end
+                ends[bucket] = followed[bucket] = end
             if done.counts.total() > counted or done.tries:
                 yield ProjectionState(state.since, ends.copy()).position
         done.each(["gaps"], lambda _: self._reopen_gap(max(begins.values()), this_round))
         done.each(["what was due lately"], lambda _: self._look_at_recent(this_round))
         done.each(["days"], lambda _: self._roll_up(state, now, this_round))
-        self.runs.put({**keys.FOLLOWED, "until": min(ends.values())})
+        self.runs.put({**keys.FOLLOWED, "until": min(followed.values())})
         yield ProjectionState(state.since, ends).position
 
-    def _begins(self, state: ProjectionState, end: int, *, is_new: bool) -> dict[int, int]:
+    def _begins(self, known: Mapping[int, int], end: int, *, is_new: bool) -> dict[int, int]:
         """From where to read each bucket's log: a restored runs table does not have all that the state says."""
         followed = end if is_new else (self.runs.get(keys.FOLLOWED) or {}).get("until")
-        places = ((bucket, state.until.get(bucket)) for bucket in range(keys.LOG_BUCKETS))
-        return {
-            bucket: min(followed_from(until, end), followed_from(followed, end)) for bucket, until in places
-        }
+        return {bucket: min(until, followed_from(followed, end)) for bucket, until in known.items()}
 
     def _begin(self, end: int) -> ProjectionState:
         since = self.states.new_since()
@@ -378,11 +381,11 @@ class Projector:
         def merge(tenant: str) -> None:
             if self.clock.now() > living.trusted_until and not living.now({tenant}, []):
                 return
-            if late := late_changes(findings.changes[tenant], work.begin):
+            if late := late_changes(findings.changes[tenant], this_round.windows_until[bucket]):
                 self.late.note(tenant, late, self.clock.now())
             for start, changes in findings.changes[tenant].items():
                 expires_at = findings.expires_at.get((tenant, start), 0)
-                is_new = start >= work.begin
+                is_new = start >= this_round.windows_until[bucket]
                 window = self.windows.merge(tenant, start, changes, expires_at, likely_new=is_new)
                 merged[tenant, start] = window
             for day in {day_start(start) for start in findings.changes[tenant]}:
