@@ -174,11 +174,11 @@ def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(world: World, counts:
     world.clock.move_to(at("2026-11-21T03:18:00Z"))
     spread = 8
     # The mark; pending and postponed entries, one-off groups by partition; the four places of its slot, and the shard
-    # found there; one group; what is set aside; the mark twice; what was planned.
-    requests = {"get_item": 1, "query": 3 * spread + 6, "batch_get_item": 1, "update_item": 2}
+    # found there; one group; what is set aside; the mark twice; what was planned, and its window's record.
+    requests = {"get_item": 1, "query": 3 * spread + 6, "batch_get_item": 1, "update_item": 3}
     with counts.of(requests | {"sent messages": 1, "put_item": 1}):
         world.scheduler.tick()
     # Where it goes on, and the mark; the list of losses; of sixteen buckets what is planned, changed or to be read
-    # again, in one range; the list of tenants, whose days are rolled up.
-    with counts.of({"query": 1 + 1 + 16 + 1, "get_item": 1, "put_item": 3}):
+    # again, in one range; the windows' records; the list of tenants, whose days are rolled up; how far it followed.
+    with counts.of({"query": 1 + 1 + 16 + 1 + 1, "get_item": 2, "put_item": 4}):
         world.project()
