@@ -12,7 +12,7 @@ from common.timing.zones import check_zone
 
 _WORD_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NUMBER_AND_WORD: Final = re.compile(
-    r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d|w)(?:ec|in|our|ay|eek)?(?:ond|ute)?s?", re.I
+    r"(\d{1,9}(?:\.\d{1,3})?)[.\s]*(s|m|h|d|w)(?:ec|in|our|ay|eek)?(?:ond|ute)?s?", re.I
 )
 _CALLED: Final = re.compile(r"(rate|cron|at)\((.*)\)", re.I | re.S)
 _ZONED: Final = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.+)", re.S)
@@ -80,6 +80,24 @@ _LAST_WEEKDAY: Final = re.compile(rf"([0-7]|{'|'.join(day[:3] for day in _WEEKDA
 _YEARS: Final = re.compile(r"[*?]|(?:19|20)\d\d(?:[-,/]\d+)*", re.ASCII)
 _ZONE_BEHIND: Final = re.compile(r"(.+?)\s+([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT)", re.S)
 
+# An entry of a file, with its key: `schedule: "*/5 * * * *"`, `{"cron": "@daily"}`, `OnCalendar=hourly`.
+_KEYED: Final = re.compile(
+    r"[-{\s]*[\"']?(?:cron|schedule|schedule_interval|ScheduleExpression|OnCalendar)[\"']?\s*[:=]\s*(.+?)[\s,}]*",
+    re.I | re.S,
+)
+# What stands around a time: Heroku's `Daily at 7:30 AM`, App Engine's `every day 09:00`, `1.day, at: '4:30 am'`.
+_FILLERS: Final = re.compile(r"\b(?:every|daily|at|on|(?:1\.)?days?)\b:?|['\"]|,(?=\s)", re.I)
+_HOURLY: Final = re.compile(r"\b(?:hourly|every hour) at\s+:?(?=\d\d?$)", re.I)
+_NUMBERS: Final = r"[\d*/,.]+"
+_CALENDAR: Final = re.compile(
+    rf"(?:(?P<days>[a-z]+(?:(?:,|-|\.\.)[a-z]+)*)\s+)?(?:\*-(?P<month>{_NUMBERS})-(?P<day>{_NUMBERS})\s+)?"
+    rf"(?P<hour>{_NUMBERS})(?=:|\s*[ap]m)(?::(?P<minute>{_NUMBERS})(?::(?P<second>{_NUMBERS}))?)?\s*(?:(?P<half>[ap])m)?",
+    re.I | re.ASCII,
+)
+_STEPPED: Final = re.compile(r"([*?H]|\d+(?=[-/]))(?:(?<=\d)-(\d+))?/(\d+)", re.ASCII | re.I)
+# The lowest and highest number of each field, seconds first.
+_RANGES: Final = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+
 
 def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     """What was probably meant: expressions to try, each with the words that introduce it."""
@@ -94,16 +112,57 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
         yield zoned[2], f"the zone as timezone ({_zone(zoned[1])}), and as cron: "
     if zoned := _ZONE_BEHIND.fullmatch(text):
         yield zoned[1], f"the zone as timezone ({_zone(zoned[2])}), and as cron: "
-    if re.fullmatch(r"[A-Za-z]+", text):
-        yield f"@{text}", ""
-    if clock := re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text, re.ASCII):
-        yield f"{int(clock[2])} {int(clock[1])} * * *", "minute and hour first: "
-    if clock := re.fullmatch(r"(1[0-2]|0?[1-9])\s*([ap])m", text, re.ASCII | re.I):
-        hour = int(clock[1]) % 12 + (12 if clock[2] in "pP" else 0)
-        yield f"0 {hour} * * *", "minute and hour first: "
+    if keyed := _KEYED.fullmatch(text):
+        yield keyed[1].strip(" \"'"), "without the key: "
+    if (stepped := steps_in_range(text)) != text:
+        yield stepped, "what cron makes of it: "
+    yield from _word_hints(text)
     if (shortened := _LONG_NAMES.sub(lambda name: name[0][:3].upper(), text)) != text:
         yield shortened, "names have three letters: "
     yield from _fields_hints(text.split(), sunday_is_one=False)
+
+
+def _word_hints(text: str) -> Iterator[tuple[str, str]]:
+    """What was probably meant by a word, by a day alone, or by a time of the day in words."""
+    if re.fullmatch(r"[A-Za-z]+", text):
+        yield f"@{text}", ""
+    if day := re.fullmatch(r"(LW?)|(?:\w{1,3}#\d|\w{1,3}L|L\d)", text, re.ASCII | re.I):
+        yield f"0 0 {text} * *" if day[1] else f"0 0 * * {text}", "a time before the day, such as midnight: "
+    if calendar := _CALENDAR.fullmatch(_FILLERS.sub(" ", _HOURLY.sub("*:", text)).strip()):
+        yield _calendar_cron(calendar), "minute and hour first: "
+
+
+def steps_in_range(cron: str) -> str:
+    """The expression in which a step that leads out of its range, such as `*/60` of minutes, is its first number."""
+    fields = cron.split()
+    if len(fields) not in (5, 6):
+        return cron
+    return " ".join(
+        ",".join(_in_range(item, *bounds) for item in field.split(","))
+        for field, bounds in zip(fields, _RANGES[-len(fields) :], strict=True)
+    )
+
+
+def _in_range(text: str, low: int, high: int) -> str:
+    item = _STEPPED.fullmatch(text)
+    if not item:
+        return text
+    first = str(low) if item[1] in "*?" else item[1]
+    size = int(item[2]) - int(item[1]) if item[2] else high - low
+    return first if 0 <= size < int(item[3]) else text
+
+
+def _calendar_cron(calendar: re.Match[str]) -> str:
+    """The cron expression of a time of the day, with systemd's date or the names of days before it."""
+    hour = calendar["hour"]
+    if calendar["half"]:
+        hour = str(int(hour) % 12 + (12 if calendar["half"] in "pP" else 0)) if hour.isdigit() else hour
+    days = re.sub(r"[a-z]+", lambda name: name[0][:3].upper(), calendar["days"] or "*", flags=re.I)
+    fields = [calendar["minute"] or "0", hour, calendar["day"] or "*", calendar["month"] or "*"]
+    if (calendar["second"] or "0").strip("0"):
+        fields.insert(0, calendar["second"])
+    fields.append("MON-FRI" if re.fullmatch("weekdays?", calendar["days"] or "", re.I) else days)
+    return re.sub(r"\b0+(?=\d)", "", " ".join(fields).replace("..", "-"))
 
 
 def _zone(name: str) -> str:
@@ -178,10 +237,19 @@ def other_dialect(expression: object) -> str:
     return " ".join(fields)
 
 
+_OF_AIRFLOW: Final = {
+    "@once": '"at" with a time in the place of cron; or any cron with "max_runs": 1',
+    "none": '"state": "paused" with any cron, such as @yearly: nothing fires by itself',
+    "@continuous": '"every" with a duration in the place of cron, and "overlap": "skip"',
+}
+
+
 def other_kind(expression: object) -> str:
     """What to use in the place of cron: `every` or `at`; empty if cron is right."""
     if not isinstance(expression, str):
         return ""
+    if words := _OF_AIRFLOW.get(expression.strip().lower()):
+        return words
     if re.match(r"\s*at\(", expression, re.I) and (instant := instant_hint(expression)):
         return f'"at": "{instant}" in the place of cron'
     if " " not in expression.strip() or re.match(r"\s*(@?every\b|rate\()", expression, re.I):

@@ -199,7 +199,7 @@ def _read_range(item: _Item, match: re.Match[str]) -> str:
     field, step = item.field, match["step"]
     if not match["high"]:
         first = match["low"] if match["low"] == "*" else str(_first_number(item, match["low"]))
-        return f"{first}/{_free_step(item, step, first)}" if step else first
+        return f"{first}/{_free_step(item, step)}" if step else first
     if match["low"] == "*":
         raise item.refuse("`*` cannot begin a range")
     low = _number(item, match["low"])
@@ -230,14 +230,10 @@ def _weekday_range(low: int, high: int) -> tuple[int, int]:
     return low, 7 if high == 0 and low > 0 else high
 
 
-def _free_step(item: _Item, step: str, first: str) -> int:
+def _free_step(item: _Item, step: str) -> int:
     """The step of `*/n`, `a/n` or `H/n`. `*/60` would fire once and `5/100` at 5, which few mean: refused."""
     if not 1 <= int(step) < item.field.size:
-        accepted = f"a step from 1 to {item.field.size - 1}"
-        if int(step) > 1:
-            once = item.field.low if first == "*" else first
-            accepted = f"{once} in its place, which cron makes of it; or {accepted}"
-        raise item.refuse(f"the step {int(step)} is out of range", accepted)
+        raise item.refuse(f"the step {int(step)} is out of range", f"a step from 1 to {item.field.size - 1}")
     return int(step)
 
 
@@ -256,7 +252,7 @@ def _read_hashed(item: _Item, match: re.Match[str]) -> str:
         return str(low + drawn % (high - low + 1))
     if match["low"] and not 1 <= int(step) <= field.size:
         raise item.refuse(f"the step {int(step)} is out of range", f"a step from 1 to {field.size}")
-    stride = int(step) if match["low"] else _free_step(item, step, "H")
+    stride = int(step) if match["low"] else _free_step(item, step)
     first = low + drawn % min(stride, high - low + 1)
     if not match["low"]:
         return f"{first}/{stride}"

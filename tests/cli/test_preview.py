@@ -50,13 +50,15 @@ def test_a_file_that_is_no_calendar_is_refused(desk: Desk, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("cron", "once"),
-    [("0 */24 * * *", "0"), ("*/60 * * * *", "0"), ("0 0 1 */12 *", "1"), ("5/90 * * * *", "5")],
+    ("cron", "replacement"),
+    [
+        ("0 */24 * * *", "0 0 * * *"),
+        ("*/60 * * * *", "0 * * * *"),
+        ("0 0 1 */12 *", "0 0 1 1 *"),
+        ("5/90 * * * *", "5 * * * *"),
+    ],
 )
 def test_a_step_that_fires_once_is_refused_with_what_cron_makes_of_it(
-    desk: Desk, cron: str, once: str
+    desk: Desk, cron: str, replacement: str
 ) -> None:
-    assert (
-        f"accepted: {once} in its place, which cron makes of it; or a step from 1 to "
-        in desk("preview", cron).err
-    )
+    assert f"accepted: what cron makes of it: {replacement}\n" in desk("preview", cron).err

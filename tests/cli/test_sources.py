@@ -147,6 +147,40 @@ def test_a_serverless_yml() -> None:
     assert "variable" in other.refusal
 
 
+CRONJOB = """
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report, namespace: billing}
+spec:
+  schedule: "30 2 * * *"
+  timeZone: Europe/Paris
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 120
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      template: {spec: {containers: [{name: main, image: report:1, args: [--all]}, {name: proxy, image: p}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: not-a-job}
+---
+apiVersion: v1
+kind: List
+items:
+- kind: CronJob
+  metadata: {name: old}
+  spec:
+    schedule: "CRON_TZ=Asia/Tokyo 0 9 * * *"
+    suspend: true
+    concurrencyPolicy: Replace
+    jobTemplate: {spec: {template: {spec: {containers: [{name: main, image: old:1}]}}}}
+- kind: CronJob
+  metadata: {name: broken}
+  spec: {schedule: "0 9 * * *"}
+"""
+
+
 WORKFLOW = """
 name: Nightly build
 on:
@@ -173,11 +207,44 @@ def test_a_github_workflow() -> None:
         ('resource "aws_scheduler_schedule" "x" {}', "Terraform"),
         ("[Unit]\n\n[Timer]\nOnCalendar=daily\n", "systemd"),
         ("apiVersion: argoproj.io/v1alpha1\nkind: CronWorkflow\n", "Argo"),
+        ('{"crons": [{"path": "/api/x", "schedule": "0 10 * * *"}]}', "a vercel.json: each"),
+        ('{\n  "$schema": "x",\n  "crons": [\n    {"path": "/", "schedule": "0 10 * * *"}]}', "vercel.json"),
+        ("cron:\n- description: x\n  url: /tasks\n  schedule: every day 09:00\n", "App Engine's cron.yaml"),
+        (
+            "ID  LOCATION  SCHEDULE (TZ)  TARGET_TYPE  STATE\nnight  eu-1  0 9 * * * (Etc/UTC)  HTTP  ENABLED\n",
+            "`gcloud scheduler jobs`: each",
+        ),
+        (
+            "---\nhttpTarget: {uri: x}\nname: projects/p/locations/l/jobs/night\nschedule: 0 9 * * *\n",
+            "`gcloud scheduler jobs`: each",
+        ),
+        ("every 1.day, at: '4:30 am' do\n  runner 'A.b'\nend\n", "`whenever | minute8 import -"),
         ('{"Schedules": [{"Name": "a", "Arn": "arn:…", "Target": {"Arn": "…"}}]}', "list-schedules"),
     ],
 )
 def test_a_file_that_is_not_read_is_named_with_the_right_command(text: str, words: str) -> None:
     assert words in foreign.described(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"job_id": "a", "payload": {"crons": [1], "name": "projects/p/locations/l/jobs/j"}}\n',
+        CRONTAB,
+        CRONJOB,
+        WORKFLOW,
+        SERVERLESS,
+    ],
+)
+def test_a_file_that_is_read_is_not_taken_for_another(text: str) -> None:
+    assert foreign.described(text) == ""
+
+
+@pytest.mark.parametrize("key", ["on", '"on"'])
+def test_a_workflow_without_a_schedule_is_named(key: str) -> None:
+    text = f"name: Build\n{key}:\n  push: {{}}\njobs: {{}}\n"
+    words = foreign.without_jobs("b.yml", format_of("b.yml", text), text)
+    assert "is a GitHub workflow without `on.schedule`" in words
 
 
 def test_the_kinds_of_a_file_without_jobs_are_named() -> None:
@@ -237,40 +304,6 @@ def test_a_crontab_needs_a_target() -> None:
     assert "--target" in read("crontab", "0 3 * * * x", Defaults())[0].refusal
 
 
-CRONJOB = """
-apiVersion: batch/v1
-kind: CronJob
-metadata: {name: report, namespace: billing}
-spec:
-  schedule: "30 2 * * *"
-  timeZone: Europe/Paris
-  concurrencyPolicy: Forbid
-  startingDeadlineSeconds: 120
-  jobTemplate:
-    spec:
-      backoffLimit: 2
-      template: {spec: {containers: [{name: main, image: report:1, args: [--all]}, {name: proxy, image: p}]}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: not-a-job}
----
-apiVersion: v1
-kind: List
-items:
-- kind: CronJob
-  metadata: {name: old}
-  spec:
-    schedule: "CRON_TZ=Asia/Tokyo 0 9 * * *"
-    suspend: true
-    concurrencyPolicy: Replace
-    jobTemplate: {spec: {template: {spec: {containers: [{name: main, image: old:1}]}}}}
-- kind: CronJob
-  metadata: {name: broken}
-  spec: {schedule: "0 9 * * *"}
-"""
-
-
 def test_a_date_that_never_comes_is_a_paused_job() -> None:
     """People write 31 February for what is started by hand."""
     text = CRONJOB.replace("CRON_TZ=Asia/Tokyo 0 9 * * *", "0 0 31 2 *").replace("    suspend: true\n", "")
@@ -282,6 +315,12 @@ def test_a_date_that_never_comes_is_a_paused_job() -> None:
         for cron in ("0 0 31 4,6 *", "0 0 30 2 *", "0 0 31 * *", "0 0 30 2 1")
     ]
     assert by_line == [True, True, False, False]
+
+
+def test_steps_of_a_cronjob_that_lead_out_of_their_range_are_converted_with_a_note() -> None:
+    job = read("cronjob", CRONJOB.replace('"30 2 * * *"', '"0 */24 * * *"'))[0]
+    assert job.definition["schedule"]["cron"] == "0 0 * * *"
+    assert any(note.startswith("*/24: cron takes the first value") for note in job.notes)
 
 
 def test_cronjobs() -> None:

@@ -90,6 +90,49 @@ def accepted(**raw: object) -> str:
             "the zone as timezone (America/New_York), and as cron: "
             "without the year, and with Sunday as 0: 0 9 ? * 1-5",
         ),
+        *(
+            (cron, f"what cron makes of it: {instead}")
+            for cron, instead in (
+                ("0 */24 * * *", "0 0 * * *"),
+                ("*/60 * * * *", "0 * * * *"),
+                ("*/90 * * * *", "0 * * * *"),
+                ("0 0 1 */12 *", "0 0 1 1 *"),
+                ("0 0 * * */7", "0 0 * * 0"),
+                ("0 0 */31 * *", "0 0 1 * *"),
+                ("5/100 1-3/30,7 * * *", "5 1,7 * * *"),
+                ("H/60 * * * *", "H * * * *"),
+                ("*/60 0 9 * * *", "0 0 9 * * *"),
+            )
+        ),
+        (
+            "0 */24 * * * Europe/Paris",
+            "the zone as timezone (Europe/Paris), and as cron: what cron makes of it: 0 0 * * *",
+        ),
+        ("Mon *-*-* 09:00:00", "minute and hour first: 0 9 * * MON"),
+        ("Mon..Fri *-*-* 09:00:30", "minute and hour first: 30 0 9 * * MON-FRI"),
+        ("*-*-01 04:05", "minute and hour first: 5 4 1 * *"),
+        ("*-*-* *:0/15:00", "minute and hour first: 0/15 * * * *"),
+        ("OnCalendar=hourly", "without the key: @hourly"),
+        ("every day 09:00", "minute and hour first: 0 9 * * *"),
+        ("every monday 09:00", "minute and hour first: 0 9 * * MON"),
+        ("every weekday at 17:05", "minute and hour first: 5 17 * * MON-FRI"),
+        ("Hourly at :30", "minute and hour first: 30 * * * *"),
+        ("Daily at 7:30 AM UTC", "the zone as timezone (UTC), and as cron: minute and hour first: 30 7 * * *"),
+        ("1.day at: '4:30 am'", "minute and hour first: 30 4 * * *"),
+        ("every 1.day, at: '4:30 pm'", "minute and hour first: 30 16 * * *"),
+        ("every 5.minutes", '"every": "5m" in the place of cron'),
+        ('{"cron": "*/5 * * * *"}', "without the key: */5 * * * *"),
+        ('schedule: "*/5 * * * *"', "without the key: */5 * * * *"),
+        ("- cron: '0 9 * * *'", "without the key: 0 9 * * *"),
+        ("2#1", "a time before the day, such as midnight: 0 0 * * 2#1"),
+        (
+            "1L",
+            "a time before the day, such as midnight: if 0 is Sunday, the last Monday: 0 0 * * L1; "
+            "if 1 is Sunday, the last Sunday: 0 0 * * L0",
+        ),
+        ("@once", '"at" with a time in the place of cron; or any cron with "max_runs": 1'),
+        ("None", '"state": "paused" with any cron, such as @yearly: nothing fires by itself'),
+        ("@continuous", '"every" with a duration in the place of cron, and "overlap": "skip"'),
         ("'0 9 * * MONDAY'", "without the quotes: names have three letters: 0 9 * * MON"),
     ],
 )  # fmt: skip

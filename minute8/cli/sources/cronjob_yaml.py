@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from common.limits import MAX_ATTEMPTS
 from common.timing.instants import DAY_S
-from minute8.cli.sources.crontab import FOR_NEVER, kubernetes_cron, never_comes
+from minute8.cli.sources.crontab import FOR_NEVER, kubernetes_cron, never_comes, steps_note
 from minute8.cli.sources.source_job import Defaults, Known, NoEquivalent, SourceJob, left_out, payload_of
 from minute8.cli.sources.yaml_text import load_documents
 
@@ -152,4 +152,5 @@ def _schedule(spec: Mapping[str, Any], defaults: Defaults) -> tuple[dict[str, st
         notes.append(
             "no zone is named, so the times are read as UTC; Kubernetes reads them in its controller's zone"
         )
-    return {"cron": kubernetes_cron(cron), **({"timezone": zone} if zone else {})}, notes
+    notes += steps_note(cron, converted := kubernetes_cron(cron))
+    return {"cron": converted, **({"timezone": zone} if zone else {})}, notes

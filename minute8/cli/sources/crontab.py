@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from common.hints import steps_in_range
 from minute8.cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
@@ -150,11 +151,7 @@ class _Crontab:
             raise NoEquivalent("a command needs a target that runs it: --target")
         cron = re.sub(r"\s+", " ", cron)
         converted = vixie_cron(_NICKNAMES.get(cron, cron))
-        fields = zip(cron.split(), converted.split(), strict=False)
-        if beyond := [field for field, number in fields if "/" in field and number.isdecimal()]:
-            self.notes.append(
-                f"{', '.join(beyond)}: cron takes the first value of a step that leads out of its range"
-            )
+        self.notes += steps_note(cron, converted)
         text = _without_user(entry[2], self.has_users)
         if self.has_users:
             self.notes.append(f"the column of the user, {entry[2].split()[0]!r}, is left out")
@@ -212,12 +209,20 @@ _WEEKS: Final = [set(range(first, min(first + 7, 32))) for first in range(1, 32,
 
 def vixie_cron(cron: str) -> str:
     """A crontab's expression for Minute8. Raises NotHere."""
-    return _with_steps_in_range(_with_both_days(cron, re.compile(r"\*")))
+    return steps_in_range(_with_both_days(cron, re.compile(r"\*")))
 
 
 def kubernetes_cron(cron: str) -> str:
     """A CronJob's expression for Minute8. Raises NotHere."""
-    return _with_both_days(cron, re.compile(r"(?:.*,)?[*?](?:/1)?(?:,|$)"))
+    return steps_in_range(_with_both_days(cron, re.compile(r"(?:.*,)?[*?](?:/1)?(?:,|$)")))
+
+
+def steps_note(cron: str, converted: str) -> list[str]:
+    """The note that names the steps of an expression that were converted."""
+    fields = zip(cron.split(), converted.split(), strict=False)
+    beyond = [field for field, number in fields if "/" in field and number.isdecimal()]
+    words = "cron takes the first value of a step that leads out of its range"
+    return [f"{', '.join(beyond)}: {words}"] if beyond else []
 
 
 def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
@@ -242,29 +247,6 @@ def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
         )
     nth = ",".join(f"{number}#{week}" for week in weeks for number in sorted(week_days))
     return f"{minute} {hour} * {month} {nth}"
-
-
-# The lowest and highest number of each field.
-_RANGES: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
-
-
-def _with_steps_in_range(cron: str) -> str:
-    """Items whose step leads out of their range, such as `*/60` of minutes: cron takes their first number alone."""
-    fields = cron.split()
-    if len(fields) != 5:
-        return cron
-    return " ".join(
-        ",".join(_in_range(item, low, high) for item in field.split(","))
-        for field, (low, high) in zip(fields, _RANGES, strict=True)
-    )
-
-
-def _in_range(text: str, low: int, high: int) -> str:
-    item = _ITEM.fullmatch(text)
-    if not item or not item["step"] or (not item["free"] and not item["high"]):
-        return text
-    first, last = (low, high) if item["free"] else (int(item["low"]), int(item["high"]))
-    return str(first) if first <= last and int(item["step"]) > last - first else text
 
 
 def never_comes(cron: str) -> str:

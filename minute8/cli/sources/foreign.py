@@ -9,6 +9,9 @@ _EXPORT: Final = (
     "import the schedules themselves: `minute8 import eventbridge:`, or the output of "
     "`aws scheduler get-schedule` for each"
 )
+_CALLS: Final = (
+    "each of its entries calls an address: `minute8 jobs create NAME --cron SCHEDULE --tz ZONE --target URL`"
+)
 # What shows a format, its name, and the way.
 _FOREIGN: Final = (
     (r'resource\s+"aws_(?:scheduler_schedule|cloudwatch_event_rule)"', "Terraform", _EXPORT),
@@ -33,13 +36,32 @@ _FOREIGN: Final = (
         "an Airflow DAG",
         "give its schedule to a job whose target starts the DAG",
     ),
+    (r'\A\s*\{(?:[^\n]*\n)*?[^\n]*"crons"\s*:\s*\[', "a vercel.json", _CALLS),
+    (
+        r"^cron:[ \t]*\n(?:\s*#.*\n)*\s*- ",
+        "App Engine's cron.yaml",
+        f"{_CALLS}; `minute8 preview 'every day 09:00'` says which cron that is",
+    ),
+    (
+        r"^ID\s+LOCATION\s+SCHEDULE\b|\bname[\"']?:\s*[\"']?projects/[^/\s]+/locations/[^/\s]+/jobs/",
+        "the output of `gcloud scheduler jobs`",
+        _CALLS,
+    ),
+    (
+        r"^\s*every\b.*\bdo\s*(?:\|.*)?$",
+        "whenever's schedule.rb",
+        "import the crontab that it makes: `whenever | minute8 import - --target ARN`",
+    ),
 )
+_JOB_LINE: Final = re.compile(r'\s*\{[^\n]*"job_id"')
 # What `aws scheduler list-schedules` prints has neither expressions nor whole targets.
 _SUMMARIES: Final = re.compile(r'"Schedules"\s*:\s*\[')
 
 
 def described(text: str) -> str:
     """What a text without jobs is, and the right command; empty if nobody knows."""
+    if _JOB_LINE.match(text):
+        return ""
     if _SUMMARIES.search(text) and '"ScheduleExpression"' not in text:
         return f"the output of `aws scheduler list-schedules`, which has no expressions: {_EXPORT}"
     for pattern, name, way in _FOREIGN:
@@ -50,6 +72,13 @@ def described(text: str) -> str:
 
 def without_jobs(file: str, source: str, text: str) -> str:
     """Why a file that was read as `source` has no jobs: the kinds of objects that it has, if these say it."""
+    if re.search(r"^(?:on|true|[\"']on[\"']):", text, re.MULTILINE) and re.search(
+        r"^jobs:", text, re.MULTILINE
+    ):
+        return (
+            f"{file} is a GitHub workflow without `on.schedule`: nothing in it fires by time; "
+            "import the workflows that have one"
+        )
     kinds = sorted(set(re.findall(r"^\s*-?\s*kind:\s*(\w+)", text, re.MULTILINE)))
     if source == "cronjob" and "CronJob" in kinds:  # inside another object, since none is one
         outer_kinds = ", ".join(kind for kind in kinds if kind != "CronJob") or "another object"
