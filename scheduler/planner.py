@@ -16,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
+from common.errors import Minute8Error
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.concurrently import for_each
@@ -196,7 +197,7 @@ class Planner:
         )
         try:
             self.index.windows.add(window)
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, Minute8Error) as error:  # such as a record of 400 KB
             telemetry.logger().error(
                 "the window is planned, and its figures are lost", problem=repr(error)[:500]
             )

@@ -104,6 +104,19 @@ def test_what_was_planned_runs_late_within_ten_minutes(
     assert not list(served.unrecorded.all())
 
 
+def test_a_full_record_of_a_window_stops_no_planning(served: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Some hundred planners fill it with the places of their portions: DynamoDB stores 400 KB."""
+    record = keys.planned_window(at("2026-11-21T04:20:00Z"))
+    began = {"start": at("2026-11-21T04:10:00Z"), "began_at": 1, "ended_at": 1}
+    served.table("due").put({**record, **began, "filler": "p" * (400 * 1_024 - 100)})
+    served.run_until("2026-11-21T04:08:00Z")
+    served.tick()
+    assert "its figures are lost" in caplog.text
+    mark = served.deployment.index.mark()
+    assert mark
+    assert mark.planned_until == at("2026-11-21T04:20:00Z")
+
+
 def test_a_stage_that_loses_nothing_is_planned_once(served: World) -> None:
     served.run_until("2026-11-21T04:59:00Z", ticks=True)
     mark = served.index.mark()

@@ -79,7 +79,7 @@ class Mortal:
 
     def __init__(self) -> None:
         self.tables = MemoryDynamoDB()
-        self.left: int | None = None
+        self.calls_to_live: int | None = None
         self.is_done_first = False
 
     def __getattr__(self, name: str) -> Any:
@@ -88,10 +88,10 @@ class Mortal:
             return method
 
         def call(*arguments: Any, **request: Any) -> Any:
-            if self.left is not None:
-                self.left -= 1
-            if self.left == 0:
-                self.left = None
+            if self.calls_to_live is not None:
+                self.calls_to_live -= 1
+            if self.calls_to_live == 0:
+                self.calls_to_live = None
                 if self.is_done_first:
                     method(*arguments, **request)
                 raise Killed
@@ -202,10 +202,10 @@ class Life:
         """Deliver what is visible; the executor may die at any of its requests."""
         mortal, dies = self.world.dynamodb, self.rng.random() < 0.1
         if dies:
-            mortal.left, mortal.is_done_first = self.rng.randint(1, 8), self.rng.random() < 0.5
+            mortal.calls_to_live, mortal.is_done_first = self.rng.randint(1, 8), self.rng.random() < 0.5
         self.world.deliver()
-        self.deaths += dies and mortal.left is None
-        mortal.left = None
+        self.deaths += dies and mortal.calls_to_live is None
+        mortal.calls_to_live = None
 
     def advance(self, until: float) -> None:
         """Move the clock from one tick or message to the next."""
