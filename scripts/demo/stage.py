@@ -21,6 +21,7 @@ from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.platform.tenants import Tenants
 from common.registration.definition import Limits
+from common.registration.functions import Functions
 from common.registration.registry import Registry
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
@@ -65,11 +66,10 @@ class Stage:
             config(), tables=Tables(self._table), queue=ExecutionsQueue(self._sqs, url, self._clock)
         )
         self.store = replace(deployment.stored_jobs, by=AWS)
-        self.registry = Registry(
-            self.store,
-            Limits.of_executor(self._executor_timeout_s(), payload_formats=PAYLOAD_FORMATS),
-            ScheduleLines(),
-        )
+        limits = Limits.of_executor(self._executor_timeout_s(), payload_formats=PAYLOAD_FORMATS)
+        functions = Functions(lambda: self._lambda, self._clock)
+        limits = replace(limits, function_timeout_s=functions.timeout_s, check_function=functions.check)
+        self.registry = Registry(self.store, limits, ScheduleLines())
 
     def client(self, service: str) -> Any:
         """A new client of `service`."""

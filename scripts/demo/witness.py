@@ -49,7 +49,10 @@ def calls_in(log_events: Iterable[Mapping[str, Any]]) -> list[Call]:
 def problems(
     due: Iterable[Execution], runs: Mapping[str, Mapping[str, Any]], calls: Iterable[Call]
 ) -> list[str]:
-    """The problems, one sentence each: missing, unexplained, doubled, early. `runs` are by execution id."""
+    """The problems, one sentence each: missing, unwitnessed, unexplained, doubled, early. `runs` are by execution id.
+
+    Unwitnessed: the log lacks a call whose answer brought the target's own lines. The witness lost it, not Minute8.
+    """
     calls = list(calls)
     due_by_id = {execution.execution_id: execution for execution in due}
     called = {call.execution_id for call in calls}
@@ -73,10 +76,18 @@ def _problem_of(execution: Execution, run: Mapping[str, Any] | None, called: Col
     if run["status"] == SKIPPED and not run.get("reason"):
         return f"unexplained: {execution_id} was skipped without a reason"
     if run["status"] in (SUCCEEDED, DISPATCHED) and execution_id not in called:
+        if _was_answered(execution_id, run):
+            return f"unwitnessed: {execution_id} has its target's answer, but the target's log lacks the call"
         return f"missing: {execution_id} is {run['status']}, but its target was not called"
     if run["status"] != SKIPPED and run["lateness_s"] < 0:
         return f"early: {execution_id} by its own record, {run['lateness_s']} s; due {execution.due_at}"
     return None
+
+
+def _was_answered(execution_id: str, run: Mapping[str, Any]) -> bool:
+    """Whether an answer of the target, in the record, begins as its log does."""
+    answers = (_CALL.search(attempt.get("log_tail", "")) for attempt in run.get("attempts", ()))
+    return any(answer["execution"] == execution_id for answer in answers if answer)
 
 
 def _doubled(calls: Iterable[Call]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Changes to ministack that each server gets: permissions, queries, archives and workers' logs."""
+"""Changes to ministack that each server gets: permissions, queries, archives and logs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ Wire = Mapping[Any, Any]
 MARK: Final = "\x1eend of the log"
 # The mark does not come if the handler has closed its standard error.
 _MAX_WAIT_FOR_MARK_S: Final = 10.0
+# What FilterLogEvents answers at most.
+# https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
+_LOG_PAGE: Final = 10_000
 
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-api-permissions-reference.html
 # A DynamoDB transaction is checked part by part by the server itself, each part on its own table.
@@ -223,3 +226,28 @@ def up_to_mark(lines: queue.Queue[str], comes_more: Any) -> str:
             break
         log.append(line)
     return "\n".join(log)
+
+
+def page_logs(logs: Any) -> None:
+    """Change ministack.services.cloudwatch_logs: events after the first 10,000 are found, too.
+
+    ministack's FilterLogEvents ends there, without a token. Here a token names the time of the page's last event, and
+    how many events of that time its reader has.
+    """
+    stock: Callable[[Wire], tuple[int, Wire, bytes]] = logs._filter_log_events
+
+    def page(request: Wire) -> tuple[int, Wire, bytes]:
+        since, known = map(int, str(request.get("nextToken", "0-0")).split("-"))
+        from_at = max(since, request.get("startTime", 0))
+        most = min(request.get("limit", _LOG_PAGE), _LOG_PAGE)
+        status, headers, body = stock({**request, "startTime": from_at, "limit": most + known})
+        answer = json.loads(body)
+        if status == 200:
+            events = answer["events"]
+            answer["events"] = events[known:]
+            if len(events) == min(most + known, _LOG_PAGE):
+                last_at = events[-1]["timestamp"]
+                answer["nextToken"] = f"{last_at}-{sum(event['timestamp'] == last_at for event in events)}"
+        return status, headers, json.dumps(answer).encode()
+
+    logs._filter_log_events = page

@@ -47,6 +47,7 @@ def main() -> None:
     from ministack.services import (  # type: ignore[import-untyped]
         apigateway,
         cloudwatch,
+        cloudwatch_logs,
         dynamodb,
         eventbridge,
         lambda_durable,
@@ -64,6 +65,7 @@ def main() -> None:
     patches.parse_conditions_once(dynamodb)
     patches.unpack_archives_once(lambda_runtime, arguments.state_dir / "tmp" / "unpacked")
     patches.read_whole_logs(lambda_runtime)
+    patches.page_logs(cloudwatch_logs)
     tenants.install(lambda_svc, lambda_runtime)
     durable.install(lambda_svc, lambda_durable)
     emitted = alarms.install(cloudwatch, provisioners, lambda_svc, apigateway, sqs)

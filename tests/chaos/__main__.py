@@ -87,6 +87,7 @@ def report(killed: Counter[str], redriven: int, verdict: Verdict, options: argpa
         ("called again by Lambda's own retry of an event", verdict.retried_by_lambda),
         ("dead letters sent again", redriven),
         ("dispatched, and lost by the embedded Lambda", verdict.lost_events),
+        ("answered, and not in the target's log", verdict.unwitnessed),
         ("late by more than 10 s", verdict.late),
         ("of them due during a fault", verdict.late_in_faults),
         ("problems", len(verdict.problems)),

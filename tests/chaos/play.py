@@ -27,8 +27,6 @@ from tests.chaos.workload import TENANTS, jobs
 # Between two kills of a process, and between two power cuts.
 _NEXT_KILL_S = (1.0, 6.0)
 _NEXT_CUT_S = (35.0, 55.0)
-# A message that died in its executor's first half second comes again after 1.2 × 300 s.
-_SETTLE_S = 600
 _AWS = "the embedded AWS itself"
 
 
@@ -107,7 +105,7 @@ class Play:
         """
         due = self._due()
         self._say(f"peace; {len(due)} executions were due")
-        give_up_at, next_word = time.time() + _SETTLE_S, 0.0
+        give_up_at, next_word = time.time() + self._settle_s(), 0.0
         while True:
             self._tick_if_due()
             self._redrive()
@@ -123,14 +121,20 @@ class Play:
         calls = calls_in(self._stage.target_log(self._began_at))
         return judge(due, runs, calls, self._until, faults)
 
+    def _settle_s(self) -> float:
+        """A message that died with its executor comes again; then its run waits for a lock, and for its attempts."""
+        url = self._queue_url("executions")
+        attributes = self._sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
+        return int(attributes["Attributes"]["VisibilityTimeout"]) + max(map(_longest_s, self._jobs))
+
+    def _queue_url(self, name: str) -> str:
+        return str(self._sqs.get_queue_url(QueueName=f"minute8-test-{name}")["QueueUrl"])
+
     def _due(self) -> list[Execution]:
         return [execution for job in self._jobs for execution in expected(job, 0, self._until)]
 
     def _redrive(self) -> None:
-        url = {
-            name: self._sqs.get_queue_url(QueueName=f"minute8-test-{name}")["QueueUrl"]
-            for name in ("executions", "executions-dead")
-        }
+        url = {name: self._queue_url(name) for name in ("executions", "executions-dead")}
         letters = self._sqs.receive_message(QueueUrl=url["executions-dead"], MaxNumberOfMessages=10)
         for letter in letters.get("Messages", []):
             self._sqs.send_message(
@@ -138,3 +142,9 @@ class Play:
             )
             self._sqs.delete_message(QueueUrl=url["executions-dead"], ReceiptHandle=letter["ReceiptHandle"])
             self.redriven += 1
+
+
+def _longest_s(job: Job) -> float:
+    """How long a run of the job takes that first waits for the work of another one's call."""
+    retry = job.spec.retry
+    return job.work_s + retry.max_attempts * (job.spec.timeout_s + retry.cap_s)

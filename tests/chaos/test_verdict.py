@@ -12,6 +12,7 @@ DUE = Execution("alice", "job", fire_at=1000, due_at=1000, schedule_revision=1)
 ID = DUE.execution_id
 RUN = {"status": "succeeded", "lateness_s": 0.1, "attempt": 1, "claims": 1}
 CALL = Call(ID, 1, 1000.1)
+ANSWERED = RUN | {"attempts": [{"attempt": 1, "log_tail": f"start job=job execution={ID} attempt=1"}]}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,7 @@ CALL = Call(ID, 1, 1000.1)
         (RUN | {"status": "retrying"}, [CALL], "not final"),
         (RUN | {"status": "running"}, [CALL], "unexplained"),
         (RUN, [], "missing"),
+        (ANSWERED, [], ""),
         (RUN | {"status": "dispatched"}, [], ""),
         (None, [], "missing"),
     ],

@@ -25,6 +25,7 @@ class Verdict:
     doubled: int
     retried_by_lambda: int
     lost_events: int
+    unwitnessed: int
     late: int
     late_in_faults: int
     problems: list[str]
@@ -42,14 +43,14 @@ def judge(
     `due` are the executions of fire times before `until`; a call of another one is a problem. Calls of later ones are
     not judged: the jobs go on, and the runs of those are not read. An attempt may be called twice only if its run was
     taken over. What Lambda does with an event once it has taken it is its own: it tries again where a function was
-    killed, and the embedded one loses some; both are counted. So are late runs, and those of them that were due between
-    the begin and end of one of the `faults`.
+    killed, and the embedded one loses some; both are counted. So are answered calls that the log lacks, late runs, and
+    those of them that were due between the begin and end of one of the `faults`.
     """
     due = list(due)
     ids = {execution.execution_id for execution in due}
     calls = [call for call in calls if call.execution_id in ids or _fire_at(call) < until]
     wrong = [f"not due: {call.execution_id} was called" for call in calls if call.execution_id not in ids]
-    doubled, retried, lost_events = 0, 0, 0
+    doubled, retried, lost_events, unwitnessed = 0, 0, 0, 0
     for problem in problems(due, runs, calls):
         execution_id = problem.split()[1]
         run = runs.get(execution_id, {})
@@ -59,6 +60,8 @@ def judge(
             retried += 1
         elif problem.startswith("missing:") and run.get("status") == DISPATCHED:
             lost_events += 1
+        elif problem.startswith("unwitnessed:"):
+            unwitnessed += 1
         else:
             wrong.append(problem)
     wrong += [
@@ -76,6 +79,7 @@ def judge(
         doubled=doubled,
         retried_by_lambda=retried,
         lost_events=lost_events,
+        unwitnessed=unwitnessed,
         late=len(late),
         late_in_faults=sum(_is_within(run["due_at"], faults) for run in late),
         problems=wrong,

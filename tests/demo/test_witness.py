@@ -18,6 +18,9 @@ DUE = Execution("alice", "job", fire_at=1000, due_at=1000, schedule_revision=1)
 ID = DUE.execution_id
 GOOD_RUN = {"status": "succeeded", "lateness_s": 0.1}
 GOOD_CALL = Call(ID, 1, 1000.1)
+TAIL = "START RequestId: 1\nstart job=job execution={} attempt=1\ndone items=3"
+ANSWERED = GOOD_RUN | {"attempts": [{"attempt": 1, "log_tail": TAIL.format(ID)}]}
+OF_ANOTHER = GOOD_RUN | {"attempts": [{"attempt": 1, "log_tail": TAIL.format(f"{ID}0")}]}
 
 
 def test_a_correct_world_has_no_problems() -> None:
@@ -33,6 +36,8 @@ def test_a_correct_world_has_no_problems() -> None:
         ({ID: {"status": "running", "lateness_s": 0}}, [GOOD_CALL], "unexplained: .* still running"),
         ({ID: {"status": "skipped"}}, [], "unexplained: .* without a reason"),
         ({ID: GOOD_RUN}, [], "missing: .* was not called"),
+        ({ID: ANSWERED}, [], "unwitnessed: .* the target's log lacks the call"),
+        ({ID: OF_ANOTHER}, [], "missing: .* was not called"),
         ({ID: GOOD_RUN}, [GOOD_CALL, Call(ID, 1, 1003.35)], "doubled: .* 2 times, again after 3.250 s"),
         ({ID: GOOD_RUN}, [Call(ID, 1, 999.9)], "early: .* 0.100 s before"),
         ({ID: GOOD_RUN | {"lateness_s": -1}}, [GOOD_CALL], "early: .* by its own record"),
@@ -41,8 +46,8 @@ def test_a_correct_world_has_no_problems() -> None:
 def test_each_kind_of_problem_is_found(
     runs: dict[str, dict[str, object]], calls: list[Call], problem: str
 ) -> None:
-    (problem,) = problems([DUE], runs, calls)
-    assert re.match(problem, problem)
+    (sentence,) = problems([DUE], runs, calls)
+    assert re.match(problem, sentence)
 
 
 def test_calls_are_read_from_the_targets_log() -> None:
