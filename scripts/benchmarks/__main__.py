@@ -26,7 +26,7 @@ BENCHMARKS = {
     "direct": "what the hop over HTTP costs, next to the client without HTTP",
     "requests": "AWS requests, units and dollars per million runs, counted from real runs",
     "day": "dollars per million runs in packs, with provisioned tables, and for a day of the mix",
-    "bill": "everything that a month of the mix costs, at three sizes, next to two other schedulers",
+    "bill": "everything that a month of the mix costs, by size, next to two other schedulers",
     "reading": "what looks at ten thousand jobs and at a platform of a million take, next to job by job",
     "projecting": "units and dollars that a million runs take more, so that readers find them by time",
     "looks": "dollars a month for looking at a platform of a million jobs",

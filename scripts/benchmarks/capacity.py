@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +44,8 @@ _MAX_ON_NEW_TABLES = 100_000
 _LARGER_MB = 1_024
 # A plot needs no more.
 _POINTS = 200
+# The load whose curves the page has.
+PLOTTED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ def run(scale: float) -> Result:
         outcome = burst(executions, case.setting)
         burst_figures = _figures(executions, outcome)
         figures[f"{case.load} {case.name}"] = burst_figures
+        if case.load == PLOTTED:
+            burst_figures["started"] = _curve(sorted(outcome.lateness))
         rows.append([f"{executions:,}", case.name, *_cells(burst_figures)])
         if case.setting == setting(case.load):
             text = ", ".join(f"`{name}: {value}`" for name, value in RECOMMENDED[case.load].items())
@@ -206,7 +210,6 @@ _HEAD += ["targets done after, s", "$ a burst"]
 
 def _figures(executions: int, outcome: Outcome) -> dict[str, Any]:
     late = sorted(outcome.lateness)
-    step = max(1, len(late) // _POINTS)
     return {
         "p50_s": statistics.median(late),
         "p99_s": percentile(late, 0.99),
@@ -219,8 +222,13 @@ def _figures(executions: int, outcome: Outcome) -> dict[str, Any]:
         "in_flight": outcome.max_in_flight,
         "targets_done_s": outcome.targets_done_at,
         "dollars": dollars(executions, outcome, PRICES, pack_of(executions)),
-        "started": [*((round(late[n], 2), n + 1) for n in range(0, len(late), step)), (late[-1], len(late))],
     }
+
+
+def _curve(late: Sequence[float]) -> list[tuple[float, int]]:
+    """How many had started, at `_POINTS` instants."""
+    step = max(1, len(late) // _POINTS)
+    return [*((round(late[n], 2), n + 1) for n in range(0, len(late), step)), (late[-1], len(late))]
 
 
 def dollars(executions: int, outcome: Outcome, prices: Mapping[str, float], pack: int) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
 
+from scripts.benchmarks.capacity import PLOTTED
 from scripts.benchmarks.plot import lines
 from scripts.measure.result import Result, Table, goals_table, kept
 
@@ -28,7 +29,6 @@ _PERFORMANCE = (
 )
 # The model, for loads that cannot be measured on one machine, and its check.
 _CAPACITY = ("capacity", "registered", "looks", "model_check")
-_PLOTTED = 1_000_000
 _LINE_CHARS = 120
 # The slowest settings take many minutes more; the plot would show nothing else.
 _PLOTTED_S = 200
@@ -81,11 +81,11 @@ def _plots(results: Mapping[str, Result]) -> Mapping[str, str]:
     plots = {}
     if capacity := results.get("capacity"):
         started = {
-            name.removeprefix(f"{_PLOTTED} "): [
+            name.removeprefix(f"{PLOTTED} "): [
                 (at, count) for at, count in load["started"] if at <= _PLOTTED_S
             ]
             for name, load in capacity.figures.items()
-            if name.startswith(f"{_PLOTTED} ")
+            if name.startswith(f"{PLOTTED} ")
         }
         plots["capacity.svg"] = lines(
             "A million executions due at one second, simulated", "seconds after it", "started", started

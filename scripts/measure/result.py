@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -102,9 +102,21 @@ def goals_table(goals: Sequence[Goal]) -> Table:
 
 
 def keep(result: Result) -> None:
-    """Keep this result for the documents."""
-    text = json.dumps(result.to_json(), indent=1, ensure_ascii=False)
-    (RESULTS / f"{result.name}.json").write_text(text + "\n")
+    """Keep this result for the documents: a line for each goal, row and figure."""
+    (RESULTS / f"{result.name}.json").write_text(_lines(result.to_json()) + "\n")
+
+
+def _lines(value: Any, depth: int = 0) -> str:
+    """JSON where each goal, row and figure has a line of its own, and a curve of numbers has one."""
+    text, pad, end = json.dumps(value, ensure_ascii=False), "\n" + " " * (depth + 1), "\n" + " " * depth
+    if depth == 4 or text in ("{}", "[]") or (text[0] != "{" and '"' not in text):
+        return text
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)}: {_lines(part, depth + 1)}" for key, part in value.items())
+        return "{" + pad + f",{pad}".join(pairs) + end + "}"
+    if isinstance(value, list | tuple):
+        return "[" + pad + f",{pad}".join(_lines(part, depth + 1) for part in value) + end + "]"
+    return text
 
 
 def kept(names: Sequence[str]) -> list[Result]:
