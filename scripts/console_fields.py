@@ -1,4 +1,7 @@
-"""Write the boxes of the console's editor from the declaration of a job: `python -m scripts.console_fields`."""
+"""Write the boxes and presets of the console's editor: `python -m scripts.console_fields`.
+
+The boxes come from the declaration of a job, the words of presets from those of all schedules.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from typing import Any, Final
 
 from msgspec import NODEFAULT, Struct
 
+from common.preview.words import cron_words
 from common.registration.definition import JobDefinition
 from common.registration.fields import Field, fields
+from common.timing.cron import compile_cron
 
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "console" / "src" / "lib" / "fields.ts"
 _HEAD: Final = """/**
@@ -27,13 +32,24 @@ export interface FieldOfJob {
 
 export const FIELDS = {
 """
-_TAIL: Final = "} as const satisfies Record<string, FieldOfJob>;\n"
+_TAIL: Final = """} as const satisfies Record<string, FieldOfJob>;
+
+/** Expressions that people often start from, in words; H is a minute of the job's own. */
+export const PRESETS: readonly [words: string, cron: string][] = [
+"""
+_PRESETS: Final = ("*/5 * * * *", "H * * * *", "0 9 * * *", "0 9 * * 1-5", "0 9 * * 1", "0 9 1 * *")
 
 
 def generated(definition: type[Struct] = JobDefinition) -> str:
     """The module's text."""
     of_job = [field for field in fields(definition) if not field.path.startswith("target.")]
-    return _HEAD + "".join(f"  {_box(field)}: {_text(field)},\n" for field in of_job) + _TAIL
+    boxes = "".join(f"  {_box(field)}: {_text(field)},\n" for field in of_job)
+    return f"{_HEAD}{boxes}{_TAIL}{''.join(map(_preset, _PRESETS))}];\n"
+
+
+def _preset(cron: str) -> str:
+    words = cron_words(compile_cron(cron.replace("H", "0")))
+    return f"  {json.dumps([words, cron])},\n"
 
 
 def _box(field: Field) -> str:

@@ -15,7 +15,7 @@ async function withIssuer(page: Page): Promise<{ asked: () => URL; exchanged: ()
   const pages = { authorize: `${origin}/authorize`, token: `${origin}/token`, client_id: "console", scope: "openid" };
   const tag = `<meta name="minute8-issuer" content='${JSON.stringify(pages)}'></head>`;
   await page.route(/\/console(\?[^#]*)?(#.*)?$/, async (route) => {
-    const response = await route.fetch();
+    const response = await route.fetch({ maxRetries: 3 });
     const body = (await response.text()).replace("</head>", tag);
     await route.fulfill({ response, body });
   });

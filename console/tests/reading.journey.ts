@@ -116,7 +116,7 @@ describe("a time line", () => {
     const page = await newPage();
     const hour = Math.floor(Date.now() / HOUR) * HOUR;
     await page.route("**/v1/overview", async (route) => {
-      const answer = await (await route.fetch()).json();
+      const answer = await (await route.fetch({ maxRetries: 3 })).json();
       const spread = { count: 0 };
       const statuses = { succeeded: 90, failed: 10 };
       const hours = [{ at: instant(hour - 3 * HOUR), runs: 100, statuses, late: 0 }];
@@ -172,7 +172,7 @@ describe("what is coming", () => {
     await page.clock.setFixedTime(Date.now() + HOUR / 30);
     const minute_at = instant(Math.ceil(Date.now() / HOUR) * HOUR);
     await page.route("**/v1/density?*", async (route) => {
-      const answer = await (await route.fetch()).json();
+      const answer = await (await route.fetch({ maxRetries: 3 })).json();
       const jobs = [{ job_id: "plain", proposal: { jitter_s: 45 } }];
       await route.fulfill({ json: { ...answer, crowded: [{ minute_at, executions: 12, jobs }] } });
     });
@@ -191,6 +191,10 @@ describe("what is coming", () => {
     await page.getByRole("heading", { name: "Executions of this time" }).waitFor();
     await expect.poll(() => rows.count()).toBeGreaterThanOrEqual(6);
     await page.getByRole("button", { name: "Apply to plain" }).click();
+    await page
+      .getByRole("dialog")
+      .getByText(/^Every 1h of elapsed time, .*, each up to 45 s later$/)
+      .waitFor();
     await page.getByRole("dialog").getByRole("button", { name: "Apply" }).click();
     await page.getByText("plain is spread").waitFor();
     await show(page, "jobs/plain/definition");

@@ -263,7 +263,7 @@ async function expectSeen(page: Page, action: Action): Promise<void> {
     if (request.method() === "GET") {
       const shown = Object.entries(action.shows ?? {}).find(([end]) => path === end || path.endsWith(end))?.[1];
       if (!shown) return route.fallback();
-      const answer = await route.fetch();
+      const answer = await route.fetch({ maxRetries: 3 });
       return route.fulfill({ json: { ...(answer.ok() ? ((await answer.json()) as object) : {}), ...shown } });
     }
     if (path.endsWith("/preview")) return route.fallback();

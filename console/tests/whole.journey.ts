@@ -128,7 +128,7 @@ describe("a picture", () => {
     await signIn(page, stage.keys.mallory);
     let p99 = 0.04;
     await page.route("**/v1/overview", async (route) => {
-      const answer = await (await route.fetch()).json();
+      const answer = await (await route.fetch({ maxRetries: 3 })).json();
       const spread = { count: 9, p50: 0.01, p95: p99, p99, max: p99 };
       const past = { ...answer.past, lateness_s: spread, duration_s: { ...spread, p99: 0.2 } };
       await route.fulfill({ json: { ...answer, past } });

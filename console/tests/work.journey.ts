@@ -21,7 +21,7 @@ describe("an operator", () => {
   it("holds a target and releases it, and reads which jobs of a tenant fail", async () => {
     const page = await newPage();
     await page.route("**/v1/operator-overview?*", async (route) => {
-      const answer = await (await route.fetch()).json();
+      const answer = await (await route.fetch({ maxRetries: 3 })).json();
       const failing = { count: 5, complete: true, jobs: [{ job_id: "invoices", failures_in_row: 3 }] };
       answer.tenants[0] = { ...answer.tenants[0], failing };
       await route.fulfill({ json: answer });
@@ -56,7 +56,7 @@ describe("findings of the platform", () => {
       { check: "alarms", level: "ok", found: "no alarm is on", remedy: "", since_at: null, runbook: null },
     ];
     await page.route("**/v1/operator-planning", async (route) => {
-      const answer = await (await route.fetch()).json();
+      const answer = await (await route.fetch({ maxRetries: 3 })).json();
       await route.fulfill({ json: { ...answer, findings } });
     });
     await signIn(page, stage.keys.operator);
@@ -216,7 +216,7 @@ describe("the editor", () => {
     const page = await newPage({ viewport: { width: 1280, height: 700 } });
     await signIn(page, stage.keys.wanda);
     await show(page, "new-job");
-    await page.getByRole("button", { name: "Weekdays at 09:00" }).click();
+    await page.getByRole("button", { name: "At 09:00, Monday through Friday" }).click();
     await expect.poll(() => page.getByLabel("Cron expression").inputValue()).toBe("0 9 * * 1-5");
     await page.getByLabel("Kind", { exact: true }).selectOption("sqs");
     await page.getByLabel("Queue", { exact: true }).fill("arn:aws:sqs:us-east-1:000000000000:work");

@@ -61,3 +61,13 @@ export const FIELDS = {
   pace_tolerance_s: { path: "schedule.pace.tolerance_s", kind: "integer", default: 60 },
   pace_key: { path: "schedule.pace.key", kind: "text" },
 } as const satisfies Record<string, FieldOfJob>;
+
+/** Expressions that people often start from, in words; H is a minute of the job's own. */
+export const PRESETS: readonly [words: string, cron: string][] = [
+  ["Every 5 minutes", "*/5 * * * *"],
+  ["Every hour", "H * * * *"],
+  ["At 09:00", "0 9 * * *"],
+  ["At 09:00, Monday through Friday", "0 9 * * 1-5"],
+  ["At 09:00, on Monday", "0 9 * * 1"],
+  ["At 09:00, on day 1 of the month", "0 9 1 * *"],
+];

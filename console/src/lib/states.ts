@@ -1,4 +1,4 @@
-/** What each state looks like: a tone, a shape and a word. Pure. */
+/** What each state looks like: a tone and a shape; its word is its name, as the command has it. Pure. */
 
 export type Tone = "good" | "bad" | "late" | "busy" | "quiet" | "alarm";
 
@@ -8,50 +8,50 @@ interface Look {
   word: string;
 }
 
-const LOOKS: Record<string, Look> = {
+const LOOKS: Record<string, Omit<Look, "word">> = {
   // runs
-  queued: { tone: "busy", shape: "ring", word: "queued" },
-  running: { tone: "busy", shape: "play", word: "running" },
-  dispatching: { tone: "busy", shape: "play", word: "handing over" },
-  dispatched: { tone: "good", shape: "arrow", word: "handed over" },
-  succeeded: { tone: "good", shape: "check", word: "succeeded" },
-  failed: { tone: "bad", shape: "cross", word: "failed" },
-  retrying: { tone: "late", shape: "turn", word: "retrying" },
-  skipped: { tone: "quiet", shape: "dash", word: "skipped" },
-  missed: { tone: "late", shape: "square", word: "missed" },
-  cancelled: { tone: "quiet", shape: "dash", word: "cancelled" },
+  queued: { tone: "busy", shape: "ring" },
+  running: { tone: "busy", shape: "play" },
+  dispatching: { tone: "busy", shape: "play" },
+  dispatched: { tone: "good", shape: "arrow" },
+  succeeded: { tone: "good", shape: "check" },
+  failed: { tone: "bad", shape: "cross" },
+  retrying: { tone: "late", shape: "turn" },
+  skipped: { tone: "quiet", shape: "dash" },
+  missed: { tone: "late", shape: "square" },
+  cancelled: { tone: "quiet", shape: "dash" },
   // expected against actual
-  on_time: { tone: "good", shape: "check", word: "on time" },
-  late: { tone: "late", shape: "clock", word: "late" },
-  no_record: { tone: "alarm", shape: "bang", word: "no record" },
-  overdue: { tone: "bad", shape: "clock", word: "overdue" },
-  not_kept: { tone: "quiet", shape: "dash", word: "no longer kept" },
-  to_come: { tone: "quiet", shape: "ring", word: "to come" },
-  not_due: { tone: "quiet", shape: "dash", word: "not due" },
+  on_time: { tone: "good", shape: "check" },
+  late: { tone: "late", shape: "clock" },
+  no_record: { tone: "alarm", shape: "bang" },
+  overdue: { tone: "bad", shape: "clock" },
+  not_kept: { tone: "quiet", shape: "dash" },
+  to_come: { tone: "quiet", shape: "ring" },
+  not_due: { tone: "quiet", shape: "dash" },
   // backfills
-  under_way: { tone: "busy", shape: "play", word: "under way" },
-  all_enqueued: { tone: "good", shape: "check", word: "all enqueued" },
+  under_way: { tone: "busy", shape: "play" },
+  all_enqueued: { tone: "good", shape: "check" },
   // findings
-  warning: { tone: "late", shape: "bang", word: "warning" },
-  not_checked: { tone: "quiet", shape: "dash", word: "not checked" },
+  warning: { tone: "late", shape: "bang" },
+  not_checked: { tone: "quiet", shape: "dash" },
   // jobs, tenants, keys
-  new: { tone: "quiet", shape: "ring", word: "no message yet" },
-  working: { tone: "good", shape: "check", word: "working" },
-  failing: { tone: "bad", shape: "cross", word: "failing" },
-  disabled: { tone: "bad", shape: "pause", word: "disabled" },
-  active: { tone: "good", shape: "check", word: "active" },
-  not_running: { tone: "bad", shape: "pause", word: "not running" },
-  paused: { tone: "late", shape: "pause", word: "paused" },
-  ended: { tone: "quiet", shape: "dash", word: "ended" },
-  suspended: { tone: "bad", shape: "cross", word: "suspended" },
-  deleting: { tone: "quiet", shape: "dash", word: "deleting" },
-  expired: { tone: "quiet", shape: "dash", word: "expired" },
-  revoked: { tone: "quiet", shape: "cross", word: "revoked" },
+  new: { tone: "quiet", shape: "ring" },
+  working: { tone: "good", shape: "check" },
+  failing: { tone: "bad", shape: "cross" },
+  disabled: { tone: "bad", shape: "pause" },
+  active: { tone: "good", shape: "check" },
+  not_running: { tone: "bad", shape: "pause" },
+  paused: { tone: "late", shape: "pause" },
+  ended: { tone: "quiet", shape: "dash" },
+  suspended: { tone: "bad", shape: "cross" },
+  deleting: { tone: "quiet", shape: "dash" },
+  expired: { tone: "quiet", shape: "dash" },
+  revoked: { tone: "quiet", shape: "cross" },
 };
 
-/** How a state is shown; one that is not known is shown as it is called. */
+/** How a state is shown, also one that is not known. */
 export function lookOf(state: string): Look {
-  return LOOKS[state] ?? { tone: "quiet", shape: "ring", word: state.replaceAll("_", " ") };
+  return { ...(LOOKS[state] ?? { tone: "quiet", shape: "ring" }), word: state.replaceAll("_", " ") };
 }
 
 /** From worst to best: of several outcomes in one place, the first of these is shown. */

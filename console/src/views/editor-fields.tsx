@@ -2,6 +2,7 @@ import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { BOUNDS, CALL, FOLLOWING, JOB, labelOf, PLAIN, POLICIES, ROWS, TIMINGS } from "../lib/boxes";
 import { BLANK, BOXES, type Box, type Form, OF_ONE } from "../lib/definition";
+import { PRESETS } from "../lib/fields";
 import { session } from "../lib/session";
 import { Field, Input } from "../ui/actions";
 import { Card } from "../ui/parts";
@@ -28,16 +29,6 @@ const TARGETS: Record<string, [label: string, hint: string, begin?: string]> = {
   aws_operation: ["Operation", "arn:aws:scheduler:::aws-sdk:service:operation", "arn:aws:scheduler:::aws-sdk:"],
 };
 const TARGET_BOXES = ["target_arn", "target_url", "target_role_arn", "target_more"] as const;
-
-/** Expressions that people often start from; H is a minute of the job's own. */
-const PRESETS: [words: string, cron: string][] = [
-  ["Every 5 minutes", "*/5 * * * *"],
-  ["Hourly", "H * * * *"],
-  ["Daily at 09:00", "0 9 * * *"],
-  ["Weekdays at 09:00", "0 9 * * 1-5"],
-  ["Mondays at 09:00", "0 9 * * 1"],
-  ["First of the month", "0 9 1 * *"],
-];
 
 export function EditorFields(props: Props): JSX.Element {
   const { form, set } = props;

@@ -275,7 +275,6 @@ function Preview(props: {
           </table>
         </Scroll>
       ) : null}
-      {found && !found.fires.length ? <p class="bad">It never fires.</p> : null}
       {found?.fires.length && !found.week?.length ? <p class="hint">Not within the next seven days.</p> : null}
       {found?.week?.length ? (
         <>

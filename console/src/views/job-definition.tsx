@@ -54,7 +54,7 @@ function alertWords(alert: Job["alert"]): string {
 }
 
 export function Definition({ job }: { job: Job }): JSX.Element {
-  const preview = useLoad(`words ${job.job_id} ${job.schedule_revision}`, (signal) =>
+  const preview = useLoad(`warnings of ${job.job_id} ${job.schedule_revision}`, (signal) =>
     api().post("/v1/schedules/preview", {
       body: { schedule: job.schedule, count: 1, job_id: job.job_id },
       repeatable: true,
@@ -98,7 +98,7 @@ export function Definition({ job }: { job: Job }): JSX.Element {
           ["Changed", <Time key="u" at={job.updated_at} full />],
         ]}
       />
-      {preview.data?.warnings.map((warning) => (
+      {[...(job.warnings ?? []), ...(preview.data?.warnings ?? [])].map((warning) => (
         <p key={warning} class="notice late">
           <Text>{warning}</Text>
         </p>

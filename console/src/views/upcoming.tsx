@@ -137,13 +137,6 @@ const COLUMNS: Column<Execution>[] = [
 
 type Proposed = Crowded["jobs"][number];
 
-/** What a proposal changes, in words. Pure. */
-export function proposalWords(proposal: Record<string, unknown>): string {
-  if ("cron" in proposal) return `cron ${String(proposal.cron)}: H is a minute of its own`;
-  if ("jitter_s" in proposal) return `each run up to ${String(proposal.jitter_s)} s later`;
-  return JSON.stringify(proposal);
-}
-
 // So many crowded minutes are drawn at a time.
 const MOST_MINUTES = 6;
 
@@ -267,7 +260,11 @@ function crowdedColumns(ask: (job: Proposed) => void): Column<Proposed>[] {
       name: "",
       class: "wrap",
       cell: (job) =>
-        job.proposal ? <Text>{proposalWords(job.proposal)}</Text> : <span class="muted">no proposal</span>,
+        job.proposal ? (
+          Object.entries(job.proposal).map(([name, value]) => <Text key={name}>{`${name} ${String(value)}`}</Text>)
+        ) : (
+          <span class="muted">no proposal</span>
+        ),
     },
     actions((job) =>
       job.proposal && may("write") ? (
@@ -281,19 +278,21 @@ function crowdedColumns(ask: (job: Proposed) => void): Column<Proposed>[] {
 
 function Apply(props: { job: Proposed; close: () => void; changed: () => void }): JSX.Element {
   const { job_id: id, proposal } = props.job;
-  const path = { job_id: id };
+  // A merge patch: what it does not name stays.
+  const change = { path: { job_id: id }, body: { schedule: proposal } };
+  const changed = useLoad(`spread ${id}`, (signal) =>
+    api().patch("/v1/jobs/{job_id}", { ...change, query: { dry_run: true }, signal }),
+  );
   const act = async () => {
-    // A merge patch: what it does not name stays.
-    await api().patch("/v1/jobs/{job_id}", { path, body: { schedule: proposal } });
+    await api().patch("/v1/jobs/{job_id}", change);
     say(`${id} is spread`);
     props.changed();
     refresh();
   };
   return (
     <Ask title={`Spread ${id}`} verb="Apply" act={act} close={props.close}>
-      <p>
-        <Text>{proposalWords(proposal ?? {})}</Text>. Only its schedule changes.
-      </p>
+      <p>Only its schedule changes, and becomes:</p>
+      <Found found={changed}>{(job) => <Text most={400}>{job.schedule_words}</Text>}</Found>
     </Ask>
   );
 }
