@@ -9,6 +9,7 @@ everywhere.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
@@ -40,12 +41,13 @@ _WORK_S: Final = 40
 # A short poll asks some of SQS's servers, so its empty answer means nothing. A long poll asks all of them.
 # A long poll that finds a message answers at once.
 _LONG_POLL_S: Final = 1
-# After registrations are sent again: those that are refused again come back within seconds.
+# Of registrations: those that are refused again come back within seconds.
 _POLLS_FOR_REFUSED: Final = 5
 # The attribute that says why a registration was refused.
 _REASON: Final = "reason"
 
 Result = Literal["moved", "discarded", "left"]
+REFUSED_AGAIN: Final = "refused again"
 MOVED: Final = "moved"
 DISCARDED: Final = "discarded"
 LEFT: Final = "left"
@@ -205,7 +207,7 @@ class DeadLetters:
 
     def peek(self, queue: str, limit: int = MAX_LETTERS) -> HandledLetters:
         """The first letters, in no order. Raises NotFound (the queue)."""
-        return self._handle(queue, limit, None, lambda letter: LEFT)
+        return self._handle(queue, limit, None, lambda letter: LEFT, math.inf, most=limit)
 
     def redrive(
         self,
@@ -213,11 +215,13 @@ class DeadLetters:
         limit: int = MAX_LETTERS,
         only: Collection[str] | None = None,
         *,
+        began_at: float = math.inf,
         discard_garbage: bool = False,
     ) -> HandledLetters:
         """Send readable letters to their queue again, or `only` the letters with these ids.
 
-        Each is met once: a registration that is refused again is `remaining`, with the reason. Raises NotFound.
+        Calls with the same `began_at` meet each letter once: those sent since stay. A registration among them, which
+        was refused again, is `remaining`, with the reason. Raises NotFound.
         """
 
         def decide(letter: DeadLetter) -> Result:
@@ -225,13 +229,20 @@ class DeadLetters:
                 return DISCARDED if letter.is_garbage and discard_garbage else LEFT
             return MOVED
 
-        return self._handle(queue, limit, only, decide)
+        polls = _POLLS_FOR_REFUSED if queue == REGISTRATIONS else 1
+        most = max(limit, MAX_LETTERS * _BATCH)
+        return self._handle(queue, limit, only, decide, began_at, polls, most)
 
     def discard(
-        self, queue: str, limit: int = MAX_LETTERS, only: Collection[str] | None = None
+        self,
+        queue: str,
+        limit: int = MAX_LETTERS,
+        only: Collection[str] | None = None,
+        *,
+        began_at: float = math.inf,
     ) -> HandledLetters:
-        """Delete letters. Raises NotFound."""
-        return self._handle(queue, limit, only, lambda letter: DISCARDED)
+        """Delete letters that were sent before `began_at`. Raises NotFound."""
+        return self._handle(queue, limit, only, lambda letter: DISCARDED, began_at)
 
     def _handle(
         self,
@@ -239,29 +250,32 @@ class DeadLetters:
         limit: int,
         only: Collection[str] | None,
         decide: Callable[[DeadLetter], Result],
+        began_at: float,
+        polls: int = 1,
+        most: int = MAX_LETTERS * _BATCH,
     ) -> HandledLetters:
-        """Receive letters, and move, discard or keep each as `decide` says.
+        """Receive letters, and move, discard or keep each as `decide` says: up to `limit`, besides those that stay.
 
-        The letters of `only` are looked for among up to MAX_LETTERS batches. The call ends before the first received
-        letters are visible again.
+        They are looked for among so many at `most`. After so many empty `polls` in a row there are no others. The
+        call ends before the first received letters are visible again.
         """
         url, until = self._dead(queue), self.monotonic() + self.work_s
         handled: dict[Result, list[DeadLetter]] = {MOVED: [], DISCARDED: [], LEFT: []}
         hidden: set[str] = set()
-        sent_again: set[str] = set()
         more = True
+
+        def room() -> int:
+            return limit - len(handled[MOVED]) - len(handled[DISCARDED])
+
         try:
-            most = MAX_LETTERS * _BATCH if only is not None else limit
-            for messages in self._received(url, most, until, lambda: bool(sent_again)):
+            for messages in self._received(url, most, room, until, polls):
                 more = bool(messages)
                 hidden.update(message["ReceiptHandle"] for message in messages)
                 received = [
                     _Received(dead_letter_of(queue, message), message["ReceiptHandle"], message["Body"])
                     for message in messages
                 ]
-                decided = _decided(received, only, decide, sent_again)
-                if queue == REGISTRATIONS:
-                    sent_again.update(item.body for result, item in decided if result == MOVED)
+                decided = list(_decided(received, only, decide, began_at, are_refused=polls > 1))
                 failed, deleted = self._carry_out(queue, decided)
                 hidden -= deleted
                 for result, item in decided:
@@ -269,7 +283,7 @@ class DeadLetters:
                         handled[LEFT].append(replace(item.letter, problem=problem))
                     else:
                         handled[result].append(item.letter)
-                if only is not None and not sent_again and sum(map(len, handled.values())) == len(only):
+                if only is not None and polls == 1 and sum(map(len, handled.values())) == len(only):
                     more = False
                     break
         except self.client.exceptions.QueueDoesNotExist:
@@ -288,26 +302,27 @@ class DeadLetters:
         return failed, {item.handle for item in to_delete} - failed.keys()
 
     def _received(
-        self, url: str, limit: int, until: float, awaits_more: Callable[[], bool]
+        self, url: str, most: int, room: Callable[[], int], until: float, polls: int
     ) -> Iterator[list[MessageTypeDef]]:
         """Batches with each message once, hidden for a while. An empty batch is the last one."""
         seen: set[str] = set()
-        polls = 0
-        while len(seen) < limit and self.monotonic() < until:
+        empty = 0
+        while (size := min(_BATCH, most - len(seen), room())) > 0 and self.monotonic() < until:
             answer = self.client.receive_message(
                 QueueUrl=url,
-                MaxNumberOfMessages=min(_BATCH, limit - len(seen)),
+                MaxNumberOfMessages=size,
                 VisibilityTimeout=_HIDDEN_S,
                 WaitTimeSeconds=_LONG_POLL_S,
                 AttributeNames=["SentTimestamp"],
                 MessageAttributeNames=[_REASON],
             )
             if not (messages := answer.get("Messages", [])):
-                polls += 1
-                if awaits_more() and polls < _POLLS_FOR_REFUSED:
+                empty += 1
+                if empty < polls:
                     continue
                 yield []
                 return
+            empty = 0
             # SQS may deliver a hidden message once more.
             if fresh := [message for message in messages if message["MessageId"] not in seen]:
                 seen.update(message["MessageId"] for message in fresh)
@@ -373,20 +388,18 @@ def _decided(
     received: Sequence[_Received],
     only: Collection[str] | None,
     decide: Callable[[DeadLetter], Result],
-    sent_again: Collection[str],
-) -> list[tuple[Result, _Received]]:
-    """What becomes of the letters that were asked for, and of those that came back to this call."""
-    return [
-        (LEFT, _refused_again(item)) if item.body in sent_again else (decide(item.letter), item)
-        for item in received
-        if only is None or item.letter.message_id in only or item.body in sent_again
-    ]
-
-
-def _refused_again(received: _Received) -> _Received:
-    """The letter of a registration that this call has sent again, and that came back."""
-    *_, reason = received.letter.about or ("",)
-    return received._replace(letter=replace(received.letter, problem=f"refused again: {reason}"))
+    began_at: float,
+    *,
+    are_refused: bool,
+) -> Iterator[tuple[Result, _Received]]:
+    """What becomes of the letters that were asked for. With `are_refused`, those sent since were refused again."""
+    for item in received:
+        letter = item.letter
+        if letter.sent_at < began_at and (only is None or letter.message_id in only):
+            yield decide(letter), item
+        elif letter.sent_at >= began_at and are_refused:
+            *_, reason = letter.about or ("",)
+            yield LEFT, item._replace(letter=replace(letter, problem=f"{REFUSED_AGAIN}: {reason}"))
 
 
 def _requests_of(letters: list[_Received]) -> Iterator[list[_Received]]:

@@ -1954,32 +1954,41 @@ class PlatformOperations:
 
     @Operation
     def redrive_dead_letters(
-        self, queue: str, message_ids: Sequence[str] | None = None, all: bool = False
+        self,
+        queue: str,
+        message_ids: Sequence[str] | None = None,
+        all: bool = False,
+        began_at: str | None = None,
     ) -> Request[DeadLettersDone]:
         """Send given-up messages to their queue again.
 
         By their ids, or `all`, of which a request takes 100. A message that cannot be read stays. It ends
-        after 15 s at the latest, and `more` tells whether to repeat it.
+        after 15 s at the latest, and `more` tells whether to repeat it, with the same `began_at`: then each
+        is met once, and a registration that is refused again stays, with the reason.
         """
         return Request(
             "POST",
             path_of("dead-letters", queue, "redrive"),
-            body=fields_of(message_ids=message_ids, all=all),
+            body=fields_of(message_ids=message_ids, all=all, began_at=began_at),
         )
 
     @Operation
     def discard_dead_letters(
-        self, queue: str, message_ids: Sequence[str] | None = None, all: bool = False
+        self,
+        queue: str,
+        message_ids: Sequence[str] | None = None,
+        all: bool = False,
+        began_at: str | None = None,
     ) -> Request[DeadLettersDone]:
         """Delete given-up messages.
 
         By their ids, or `all`, of which a request takes 100. What the messages ask for will not happen. It
-        ends after 15 s at the latest, and `more` tells whether to repeat it.
+        ends after 15 s at the latest, and `more` tells whether to repeat it, with the same `began_at`.
         """
         return Request(
             "POST",
             path_of("dead-letters", queue, "discard"),
-            body=fields_of(message_ids=message_ids, all=all),
+            body=fields_of(message_ids=message_ids, all=all, began_at=began_at),
         )
 
     @Operation

@@ -1471,6 +1471,7 @@ class DeadLettersDone(TypedDict):
     done: int
     left: list[DeadLetter]
     more: bool
+    began_at: str
 
 
 class PlatformSums(TypedDict):

@@ -31,6 +31,9 @@ class LetterBox:
     again: list[str] = field(default_factory=list)
     # The deployment takes no registrations by event unless a test says so.
     missing: set[str] = field(default_factory=lambda: {"registrations-dead"})
+    # When messages were sent, by id; those before a test said it, long ago.
+    now: float = 1_795_230_000 - 3_600
+    sent_at: dict[str, float] = field(default_factory=dict)
     # The attribute `reason` of messages, by body.
     reasons: dict[str, str] = field(default_factory=dict)
     exceptions: Any = field(default_factory=lambda: SimpleNamespace(QueueDoesNotExist=QueueDoesNotExist))
@@ -40,7 +43,9 @@ class LetterBox:
 
     def put(self, queue: str, *bodies: str) -> None:
         letters = self.queues.setdefault(_url(queue), {})
-        letters |= {f"m{next(self.numbers)}": body for body in bodies}
+        fresh = {f"m{next(self.numbers)}": body for body in bodies}
+        letters |= fresh
+        self.sent_at |= dict.fromkeys(fresh, self.now)
 
     def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         assert 0 < len(Entries) <= 10 and sum(len(entry["MessageBody"]) for entry in Entries) <= BATCH_BYTES
@@ -62,7 +67,7 @@ class LetterBox:
                 "MessageId": key,
                 "ReceiptHandle": key,
                 "Body": body,
-                "Attributes": {"SentTimestamp": "1795230000000"},
+                "Attributes": {"SentTimestamp": str(int(self.sent_at[key] * 1000))},
                 "MessageAttributes": {"reason": {"StringValue": self.reasons[body]}}
                 if body in self.reasons
                 else {},

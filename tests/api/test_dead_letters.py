@@ -235,20 +235,83 @@ def test_the_command_does_the_same(desk: Desk) -> None:
     assert desk("dead-letters", "list", "nothing").code != 0
 
 
-def test_a_registration_that_is_refused_again_is_met_once_and_says_why(office: Office) -> None:
-    event = {"event": {"detail-type": "Job Put", "detail": {"job_id": "j"}}, "tenant": "alice"}
-    body = json.dumps(event)
+def refusing(office: Office, reasons: dict[str, str]) -> list[str]:
+    """Registrations in the dead letters. Those with a reason are refused each time they are sent; returns all sent."""
     office.letters.missing.clear()
-    office.letters.put("registrations-dead", body)
-    office.letters.reasons[body] = "the tenant is suspended"
+    bodies = [_registration(job_id) for job_id in reasons]
+    office.letters.put("registrations-dead", *bodies)
+    office.letters.reasons = {
+        body: reason for body, reason in zip(bodies, reasons.values(), strict=True) if reason
+    }
+    sent: list[str] = []
     send = office.letters.send_message_batch
 
     def refused_at_once(QueueUrl: str, Entries: list[dict[str, Any]]) -> Any:
-        office.letters.put("registrations-dead", *[entry["MessageBody"] for entry in Entries])
-        return send(QueueUrl=QueueUrl, Entries=Entries)
+        answer = send(QueueUrl=QueueUrl, Entries=Entries)
+        taken = [entry["MessageBody"] for entry in Entries]
+        sent.extend(taken)
+        office.letters.now = office.world.clock.now() + 0.2
+        office.letters.put("registrations-dead", *[body for body in taken if body in office.letters.reasons])
+        return answer
 
     office.letters.send_message_batch = refused_at_once  # type: ignore[method-assign]
+    return sent
+
+
+def _registration(job_id: str) -> str:
+    return json.dumps({"event": {"detail-type": "Job Put", "detail": {"job_id": job_id}}, "tenant": "alice"})
+
+
+def test_a_registration_that_is_refused_again_is_met_once_and_says_why(office: Office) -> None:
+    sent = refusing(office, {"j": "the tenant is suspended"})
     done = office.operator("POST", "/v1/dead-letters/registrations/redrive", {"all": True}).json
-    assert (done["done"], done["more"]) == (1, False)
+    assert (done["done"], done["more"], len(sent)) == (1, False, 1)
     assert [letter["problem"] for letter in done["left"]] == ["refused again: the tenant is suspended"]
-    assert office.letters.bodies("registrations-dead") == [body]
+    assert office.letters.bodies("registrations-dead") == [_registration("j")]
+    body = {"all": True, "began_at": done["began_at"]}
+    again = office.operator("POST", "/v1/dead-letters/registrations/redrive", body).json
+    assert (again["done"], again["more"], len(sent)) == (0, False, 1)
+
+
+@pytest.mark.parametrize(
+    ("count", "reasons", "words"),
+    [
+        (1, [""], ["1 done, 0 left"]),
+        (1, ["suspended"], ["1 done, 1 refused again, 0 left", "1 refused again: suspended"]),
+        (101, [""], ["101 done, 0 left"]),
+        (
+            101,
+            ["", "suspended", "quota"],
+            ["101 done, 67 refused again, 0 left", "34 refused again: suspended", "33 refused again: quota"],
+        ),
+        (350, ["quota"], ["350 done, 350 refused again, 0 left", "350 refused again: quota"]),
+    ],
+)
+def test_the_command_ends_when_it_met_each_letter_once(
+    desk: Desk, count: int, reasons: list[str], words: list[str]
+) -> None:
+    of_jobs = {f"j{number}": reasons[number % len(reasons)] for number in range(count)}
+    sent = refusing(desk.office, of_jobs)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
+    printed = desk("dead-letters", "redrive", "registrations").out
+    assert printed.splitlines()[-len(words) :] == words
+    assert sorted(sent) == sorted(map(_registration, of_jobs))
+    left = [_registration(job_id) for job_id, reason in of_jobs.items() if reason]
+    assert sorted(desk.office.letters.bodies("registrations-dead")) == sorted(left)
+
+
+def test_the_command_passes_over_what_cannot_be_read(desk: Desk) -> None:
+    desk.office.letters.put("planning-dead", *["garbage"] * 250, *[SHARE] * 130)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
+    assert desk("dead-letters", "redrive", "planning").out.endswith("130 done, 250 left\n")
+    assert desk("dead-letters", "discard", "planning", "--yes").out.endswith("250 done, 0 left\n")
+
+
+def test_what_comes_after_the_question_is_not_deleted(office: Office) -> None:
+    office.letters.put("planning-dead", SHARE)
+    first = office.operator("POST", "/v1/dead-letters/planning/discard", {"all": True}).json
+    office.letters.now = office.world.clock.now() + 1
+    office.letters.put("planning-dead", SHARE)
+    body = {"all": True, "began_at": first["began_at"]}
+    again = office.operator("POST", "/v1/dead-letters/planning/discard", body).json
+    assert (first["done"], again["done"], again["left"], counts(office)["planning"]) == (1, 0, [], 1)

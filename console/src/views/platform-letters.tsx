@@ -121,7 +121,7 @@ function Sure(props: Asked & { close: () => void; changed: () => void }): JSX.El
       verb === "redrive"
         ? await api().post("/v1/dead-letters/{queue}/redrive", asked)
         : await api().post("/v1/dead-letters/{queue}/discard", asked);
-    const left = done.left.length ? `, ${done.left.length} cannot be read and stay` : "";
+    const left = done.left.length ? `, ${done.left.length} stay` : "";
     say(`${TITLES[verb]}: ${done.done} of ${queue}${left}${done.more ? "; there may be more" : ""}`);
     props.changed();
   };

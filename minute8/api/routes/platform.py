@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -322,11 +323,11 @@ def list_dead_letters(services: Services, request: Request) -> Response:
 def redrive_dead_letters(services: Services, request: Request, body: WhichLetters) -> Response:
     """Send given-up messages to their queue again.
 
-    By their ids, or `all`, of which a request takes 100. A message that cannot be read stays.  It ends after 15 s
-    at the latest, and `more` tells whether to repeat it.
+    By their ids, or `all`, of which a request takes 100. A message that cannot be read stays. It ends after 15 s
+    at the latest, and `more` tells whether to repeat it, with the same `began_at`: then each is met once, and a
+    registration that is refused again stays, with the reason.
     """
-    letters = services.dead_letters
-    return _done(services, request, letters.redrive(request.path["queue"], MAX_LETTERS, body.message_ids))
+    return _done(services, request, body, services.dead_letters.redrive)
 
 
 @ROUTES.add("POST", "/v1/dead-letters/{queue}/discard", "operator", response="DeadLettersDone")
@@ -334,14 +335,18 @@ def discard_dead_letters(services: Services, request: Request, body: WhichLetter
     """Delete given-up messages.
 
     By their ids, or `all`, of which a request takes 100. What the messages ask for will not happen. It ends after
-    15 s at the latest, and `more` tells whether to repeat it.
+    15 s at the latest, and `more` tells whether to repeat it, with the same `began_at`.
     """
-    letters = services.dead_letters
-    return _done(services, request, letters.discard(request.path["queue"], MAX_LETTERS, body.message_ids))
+    return _done(services, request, body, services.dead_letters.discard)
 
 
-def _done(services: Services, request: Request, done: HandledLetters) -> Response:
-    queue, count = request.path["queue"], len(done.moved) + len(done.discarded)
+def _done(
+    services: Services, request: Request, body: WhichLetters, act: Callable[..., HandledLetters]
+) -> Response:
+    queue = request.path["queue"]
+    began_at = int(request.now) if body.began_at is None else body.began_at
+    done = act(queue, MAX_LETTERS, body.message_ids, began_at=began_at)
+    count = len(done.moved) + len(done.discarded)
     commit = AuditedCommit(services.audit, request.credential.by, services.clock)
     audit_letters(commit, queue, done, request.now)
     return Response(
@@ -350,6 +355,7 @@ def _done(services: Services, request: Request, done: HandledLetters) -> Respons
             "done": count,
             "left": [_dead_letter_view(letter) for letter in done.remaining],
             "more": done.more,
+            "began_at": rfc3339(began_at),
         }
     )
 

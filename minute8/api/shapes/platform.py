@@ -17,6 +17,7 @@ from minute8.api.shapes.base import (
     NextCursor,
     Note,
     RequestBody,
+    RequestedInstant,
     ResponseBody,
     Seconds,
     TenantId,
@@ -388,6 +389,10 @@ class WhichLetters(RequestBody):
         Meta(description="As the list shows them."),
     ] = None
     all: Annotated[bool, Meta(description="All of the queue, 100 at most; without ids.")] = False
+    began_at: Annotated[
+        RequestedInstant | None,
+        Meta(description="Only those sent before; as the first of several answers says."),
+    ] = None
 
     def contradictions(self) -> Iterator[InvalidInput]:
         """Both, or neither."""
@@ -423,7 +428,7 @@ class DeadLetter(ResponseBody):
             description="Executions, the share of a window, or an event and why it was refused; 10 at most."
         ),
     ]
-    problem: Annotated[str | None, Meta(description="Why it cannot be read; then it is not sent again.")]
+    problem: Annotated[str | None, Meta(description="Why it stays: it cannot be read, or was refused again.")]
 
 
 class DeadLetterList(ResponseBody):
@@ -439,5 +444,8 @@ class DeadLettersDone(ResponseBody):
 
     queue: Annotated[_Queue, Meta(description="The queue that they were of.")]
     done: Annotated[int, Meta(description="How many were sent again or deleted.")]
-    left: Annotated[list[DeadLetter], Meta(description="Those that cannot be read and stay.")]
+    left: Annotated[
+        list[DeadLetter], Meta(description="Those that stay: they cannot be read, or were refused again.")
+    ]
     more: Annotated[bool, Meta(description="Others may be left.")]
+    began_at: Annotated[Instant, Meta(description="Those sent since were not asked for.")]

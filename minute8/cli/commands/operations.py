@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -231,7 +232,10 @@ dead_letters_app = typer.Typer(
 )
 
 Queue = Annotated[str, typer.Argument(help="executions, planning, outcomes or registrations.")]
-Ids = Annotated[list[str] | None, typer.Argument(help="Ids of the list; without them all, 100 at a time.")]
+Ids = Annotated[list[str] | None, typer.Argument(help="Ids of the list; without them all.")]
+# Of those that stay, and of why they were refused.
+_MAX_SHOWN: Final = 100
+_MAX_REASONS: Final = 10
 
 
 @dead_letters_app.command("list")
@@ -267,9 +271,9 @@ def list_letters(
 
 @dead_letters_app.command()
 def redrive(ctx: typer.Context, queue: Queue, message_ids: Ids = None, as_json: AsJson = False) -> None:
-    """Send given-up messages to their queue again; unreadable messages stay."""
+    """Send given-up messages to their queue again, each once; unreadable messages stay."""
     with operator_api(ctx) as api:
-        _print_result(ctx, api.redrive_dead_letters(queue, message_ids or None, all=not message_ids), as_json)
+        _print_result(ctx, _each_once(api.redrive_dead_letters, queue, message_ids), as_json)
 
 
 @dead_letters_app.command()
@@ -284,18 +288,38 @@ def discard(
     if not yes:
         confirm(f"Delete {len(message_ids) if message_ids else 'all'} of {queue}?", abort=True)
     with operator_api(ctx) as api:
-        _print_result(ctx, api.discard_dead_letters(queue, message_ids or None, all=not message_ids), as_json)
+        _print_result(ctx, _each_once(api.discard_dead_letters, queue, message_ids), as_json)
 
 
-def _print_result(ctx: typer.Context, done: DeadLettersDone, as_json: bool) -> None:
+def _each_once(act: Callable[..., DeadLettersDone], queue: str, ids: list[str] | None) -> DeadLettersDone:
+    """Repeat a request until it met each letter that was there at the first one, and add up the answers."""
+    answer = act(queue, ids, all=not ids)
+    done, stay = answer["done"], {letter["message_id"]: letter for letter in answer["left"]}
+    is_new = True
+    while answer["more"] and is_new:
+        answer = act(queue, ids, all=not ids, began_at=answer["began_at"])
+        now_left = {letter["message_id"]: letter for letter in answer["left"]}
+        is_new = answer["done"] > 0 or not now_left.keys() <= stay.keys()
+        done, stay = done + answer["done"], stay | now_left
+    return {**answer, "done": done, "left": list(stay.values())}
+
+
+def _print_result(ctx: typer.Context, answer: DeadLettersDone, as_json: bool) -> None:
     if as_json:
-        print_json(done)
+        print_json(answer)
         return
-    _print_letters(ctx, done["left"])
-    more = "; call it again for more" if done["more"] else ""
-    refused = sum("refused again" in (letter["problem"] or "") for letter in done["left"])
-    again = f", {refused} of them refused again" if refused else ""
-    console().print(f"{done['done']} done, {len(done['left'])} left{again}{more}")
+    from common.platform.dead_letters import REFUSED_AGAIN
+
+    letters, refused = answer["left"], f"{REFUSED_AGAIN}: "
+    problems = [letter["problem"] or "" for letter in letters]
+    reasons = Counter(problem.removeprefix(refused) for problem in problems if problem.startswith(refused))
+    count = len(letters) - reasons.total()
+    _print_letters(ctx, letters[:_MAX_SHOWN])
+    more = "; there may be more" if answer["more"] else ""
+    again = f", {reasons.total()} refused again" if reasons else ""
+    console().print(f"{answer['done']} done{again}, {count} left{more}")
+    for reason, number in reasons.most_common(_MAX_REASONS):
+        console().print(f"{number} refused again: {reason}", soft_wrap=True)
 
 
 def _print_letters(ctx: typer.Context, letters: list[DeadLetter]) -> None:
