@@ -43,7 +43,7 @@ _STORED_AFTER_S: Final = 12 * WINDOW_S
 # A tick writes a note at most so long before the window, and its clock may differ from ours.
 _SETTLING_S: Final = WINDOW_S
 _PORTION_CHARS: Final = 250_000
-# Of a window with more runs the newest are read. Of more changes in windows none: all is made anew.
+# Of a window with more runs the newest are read. Of more notes of changes none: all is made anew.
 MAX_RUNS_OF_WINDOW: Final = 50_000
 MAX_LATE_RUNS: Final = 20_000
 # Rows of all tenants that stay in memory, some 10 MB.
@@ -177,14 +177,13 @@ class JobOutcomes:
             Busy: they are being made; the next request goes on with it.
         """
         known = self._known(tenant, now)
-        late = dict(
-            islice(LateRuns(self.runs).since(tenant, known.noted_at - _SETTLING_S), MAX_LATE_RUNS + 1)
-        )
+        notes = LateRuns(self.runs).since(tenant, known.noted_at - _SETTLING_S)
+        late = list(islice(notes, MAX_LATE_RUNS + 1))
         if len(late) > MAX_LATE_RUNS:
-            known, late = self._anew(now, known), {}
+            known, late = self._anew(now, known), []
         target = max(state.until_of(tenant), known.last.until)
         read = self._read(tenant, known.last, target)
-        known = replace(known, last=read.after(late, read.until), noted_at=now)
+        known = replace(known, last=read.after(dict(late), read.until), noted_at=now)
         is_made = known.last.until == target
         if not is_made or target - known.stored_until >= _STORED_AFTER_S:
             known = self._store(tenant, known, now, existing())

@@ -22,7 +22,7 @@ from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome, de
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
-from tests.flows.test_projection import create_random_jobs, live_on_at_random, projected, start
+from tests.flows.test_projection import FAR, create_random_jobs, live_on_at_random, projected, start
 from tests.worlds import World, at, job, open_world
 
 
@@ -106,6 +106,24 @@ def test_a_retry_of_tomorrow_changes_an_outcome_that_is_stored(world: World) -> 
         assert last.of("hourly") == recounted(world, "hourly", last)
     (again,) = [run for run in projected(world) if run.run_name == failed["sk"]]
     assert again.status == "succeeded"
+
+
+def test_notes_of_one_run_do_not_hide_later_ones(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More notes than a look reads, of fewer runs: what the last ones say was lost."""
+    start(world)
+    world.registry.create("alice", "hourly", job(cron="7 * * * *"))
+    world.run_until("2026-11-21T06:00:00Z", ticks=True)
+    world.project()
+    reader, (name, *_) = JobOutcomes(world.table("runs")), [run.run_name for run in projected(world)]
+    last_outcomes(world, reader)
+    monkeypatch.setattr(outcomes, "MAX_LATE_RUNS", 2)
+    for status in ("retrying", "retrying", "retrying", "failed"):
+        world.clock.sleep(1)
+        changed = RunEntry(name, "hourly", status)
+        world.projector.late.note("alice", {changed.key: changed}, world.clock.now())
+        world.projector.windows.merge("alice", changed.fire_at // 600 * 600, {changed.key: changed}, FAR)
+    (outcome,) = (run for run in last_outcomes(world, reader).of("hourly") if run.run_name == name)
+    assert outcome.status == "failed"
 
 
 def test_outcomes_as_text_are_read_again() -> None:
