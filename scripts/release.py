@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from common.config import OFF
 from common.version import VERSION
 from scripts import audit, build_layer, parameters, wheel
 from scripts.benchmarks.__main__ import stale
@@ -29,8 +28,6 @@ from scripts.package_for_aws import package
 
 OUTPUT: Final = build_layer.ROOT / "build" / "release"
 _README: Final = build_layer.ROOT / "deploy" / "release.md"
-# Only make deploy registers the canary's job, so the function would have none.
-_DEFAULTS: Final = {"canary": OFF}
 _STAGE: Final = "zzstagezz"
 # Packaged with these values, which stand for parameters of the template wherever they are. deploy/numbers.js caps none.
 _STAND_INS: Final = {
@@ -72,7 +69,7 @@ def build(params: Mapping[str, str], output: Path = OUTPUT) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="minute8-release-") as directory:
-        given_values = {**_DEFAULTS, **params, **_STAND_INS}
+        given_values = {**params, **_STAND_INS}
         files = package(_STAGE, Path(directory), parameters.arguments_of(given_values))
         packaged = json.loads((files / "cloudformation-template-update-stack.json").read_text())
         for path in files.glob("*.zip"):

@@ -8,13 +8,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from scripts import build_layer, canary, console, parameters, signing_masters
-from scripts.demo.stage import Stage
+from common.clock import SystemClock
+from minute8.cli.doctor import canary
+from minute8.cli.doctor.deployment import Deployment
+from scripts import build_layer, console, parameters, signing_masters
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 from scripts.one_at_a_time import one_at_a_time
 
@@ -71,7 +74,9 @@ def _deploy(
     make_deployable(embedded, stage, report)
     # By force: the tool would skip what a deployment that was cut off has already uploaded.
     run_osls(["deploy", "--stage", stage, "--force", *arguments], service, embedded)
-    report(f"canary: {canary.register(Stage(embedded.env(), stage), stage)}")
+    account = client(embedded, "sts").get_caller_identity()["Account"]
+    named = Deployment(stage, "aws", "us-east-1", account, partial(client, embedded), SystemClock())
+    report(f"canary: {canary.register(named)}")
     ssm = client(embedded, "ssm")
     signing_masters.change(ssm, stage, "make")
     ssm.put_parameter(Name=_FINGERPRINT.format(stage=stage), Value=fingerprint, Type="String", Overwrite=True)

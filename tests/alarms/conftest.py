@@ -8,7 +8,7 @@ import pytest
 
 from common import config, telemetry
 from minute8.canary import handler as canary
-from scripts.canary import definition
+from minute8.cli.doctor.canary import definition
 from tests.alarms.stage import Watched
 from tests.scheduler_handler import serve
 from tests.worlds import ARN, World, job

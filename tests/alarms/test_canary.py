@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import boto3
 import pytest
 from moto import mock_aws
 
+from common.clock import SystemClock
 from common.config import LIVE
 from common.errors import NotFound
+from common.platform.findings import Finding, Level
 from common.platform.tenants import Tenants
 from common.storage.table import Table
 from minute8.canary import handler
-from scripts import canary
+from minute8.cli.doctor import canary
+from minute8.cli.doctor.deployment import Deployment
+from scripts import canary as command
 from scripts.cloudwatch.metrics import Metric, samples_in
 from scripts.demo.stage import Stage
 from tests.worlds import at, make_tables
@@ -56,6 +60,23 @@ def stage() -> Iterator[Stage]:
         yield Stage({}, "prod")
 
 
+def registered() -> str:
+    return canary.register(deployment())
+
+
+def deployment() -> Deployment:
+    return Deployment("prod", "aws", "us-east-1", "123456789012", boto3.client, SystemClock())
+
+
+def tenants(stage: Stage) -> Tenants:
+    return Tenants(Table(stage.client("dynamodb"), "minute8-prod-tenants"))
+
+
+def finding_of_canary() -> Finding:
+    (finding,) = canary.canary(deployment())
+    return finding
+
+
 def create_function(name: str) -> None:
     trust = json.dumps({"Version": "2012-10-17", "Statement": []})
     role = boto3.client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=trust)["Role"]["Arn"]
@@ -73,34 +94,74 @@ def create_function(name: str) -> None:
 
 
 def test_the_canary_is_registered_once(stage: Stage) -> None:
-    assert "registered, and due each minute" in canary.register(stage, "prod")
+    assert "registered, and due each minute" in registered()
     first = stage.store.get(handler.TENANT, handler.JOB_ID)
-    assert canary.register(stage, "prod") == "registered already"
+    assert registered() == "registered already"
     assert stage.store.get(handler.TENANT, handler.JOB_ID) == first
     assert first.spec.target["arn"].endswith(f":function:{FUNCTION}")
-    tenant = Tenants(Table(stage.client("dynamodb"), "minute8-prod-tenants")).get(handler.TENANT)
+    tenant = tenants(stage).get(handler.TENANT)
     assert tenant.allowed_targets == [first.spec.target["arn"]]
     assert "canary" in tenant.name
 
 
 def test_a_paused_one_runs_again(stage: Stage) -> None:
-    canary.register(stage, "prod")
+    registered()
     stage.store.pause(handler.TENANT, handler.JOB_ID)
-    canary.register(stage, "prod")
+    registered()
     assert stage.store.get(handler.TENANT, handler.JOB_ID).state == "active"
 
 
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda stage: stage.store.delete(handler.TENANT, handler.JOB_ID), "is not registered"),
+        (lambda stage: stage.store.pause(handler.TENANT, handler.JOB_ID), "its job is paused"),
+        (
+            lambda stage: stage.registry.patch(
+                handler.TENANT, handler.JOB_ID, {"schedule": {"cron": "0 * * * *"}}
+            ),
+            "another schedule",
+        ),
+        (lambda stage: tenants(stage).edit(handler.TENANT, {"allowed_targets": []}, 0), "something else"),
+        (lambda stage: boto3.client("lambda").delete_function(FunctionName=FUNCTION), "is left"),
+    ],
+)
+def test_the_doctor_names_what_stops_it_and_repairs_it(
+    stage: Stage, damage: Callable[[Stage], object], words: str
+) -> None:
+    registered()
+    assert (finding_of_canary().level, finding_of_canary().repair) == (Level.OK, None)
+    damage(stage)
+    finding = finding_of_canary()
+    assert finding.level == Level.FAILED
+    assert words in finding.message
+    assert finding.repair
+    finding.repair.do()
+    assert (finding_of_canary().level, finding_of_canary().repair) == (Level.OK, None)
+
+
+def test_a_suspended_tenant_is_left_to_a_person(stage: Stage) -> None:
+    registered()
+    tenants(stage).suspend(handler.TENANT, "", 0)
+    finding = finding_of_canary()
+    assert (finding.level, finding.message, finding.repair) == (
+        Level.FAILED,
+        "its tenant is suspended",
+        None,
+    )
+
+
 def test_a_stage_without_its_function_has_no_job(stage: Stage) -> None:
-    canary.register(stage, "prod")
+    registered()
     boto3.client("lambda").delete_function(FunctionName=FUNCTION)
-    assert canary.register(stage, "prod") == "off: its job is deleted"
+    assert registered() == "off: its job is deleted"
     with pytest.raises(NotFound):
         stage.store.get(handler.TENANT, handler.JOB_ID)
-    assert canary.register(stage, "prod") == "off"
+    assert registered() == "off"
 
 
 def test_the_command_says_what_it_did(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    assert canary.main(["--stage", "prod"]) == 0
+    assert command.main(["--stage", "prod"]) == 0
     assert "minute8-canary/canary" in capsys.readouterr().out
-    assert canary.main(["--stage", "other"]) == 1
+    assert command.main(["--stage", "other"]) == 1
     assert "canary: " in capsys.readouterr().err

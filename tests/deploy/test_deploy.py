@@ -620,7 +620,7 @@ def test_an_idle_month_costs_what_is_on() -> None:
     bare = deployment_plan.idle_dollars(parameters.read("prod", {"dashboards": "off"}))
     assert bare == pytest.approx(IDLE - 6.00, abs=0.01)
     dev = deployment_plan.idle_dollars(parameters.read("dev", {}))
-    assert dev == pytest.approx(IDLE - 6.00 - 1.72, abs=0.3)
+    assert dev == pytest.approx(IDLE - 6.00, abs=0.01)
 
 
 def test_a_dry_run_ends_before_the_deployment(commands: list[list[str]]) -> None:

@@ -13,9 +13,9 @@ import yaml
 from common import telemetry
 from common.config import config
 from minute8.canary.handler import JOB_ID, TENANT, line
+from minute8.cli.doctor.canary import definition
 from minute8.cli.doctor.inventory import FEEDS
 from scheduler import handler
-from scripts.canary import definition
 from scripts.cloudwatch.alarms import metrics_of
 from scripts.measure.prices import PRICES
 from tests.docs.test_docs import ROOT

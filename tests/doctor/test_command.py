@@ -29,7 +29,7 @@ def test_it_answers_first_and_ends_well(run: Any) -> None:
     result = run()
     assert result.exit_code == 0
     first, _, *lines = result.stdout.splitlines()
-    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 49 ok"
+    assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 50 ok"
     assert lines[0].split()[:4] == ["not", "checked", "last", "hour"]
     assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
 
@@ -39,7 +39,7 @@ def test_failures_come_first_with_their_remedies(run: Any, patient: Patient) -> 
     result = run()
     assert result.exit_code == 1
     first, _, line, remedy, *_ = result.stdout.splitlines()
-    assert first.endswith("1 failed, 1 not checked, 48 ok")
+    assert first.endswith("1 failed, 1 not checked, 49 ok")
     assert line.strip().split(maxsplit=2) == [
         "failed",
         "rule",
@@ -71,6 +71,41 @@ def test_json_holds_all_findings(run: Any, patient: Patient) -> None:
         "found": "minute8-test-tick is disabled: nothing is planned",
         "remedy": "aws events enable-rule --name minute8-test-tick",
     }
+
+
+def test_a_watch_is_quiet_when_all_is_well(run: Any) -> None:
+    result = run("--watch")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_a_watch_prints_a_line_for_each_failure(run: Any, patient: Patient) -> None:
+    patient["events"].disable_rule(Name="minute8-test-tick")
+    patient["cloudwatch"].delete_alarms(AlarmNames=["minute8-test-no-tick"])
+    result = run("--watch")
+    line = "minute8-test: failed: rule: minute8-test-tick is disabled: nothing is planned"
+    remedy = " → aws events enable-rule --name minute8-test-tick"
+    assert (result.exit_code, result.output) == (1, f"{line}{remedy}\n")
+    strict = run("--watch", "--strict")
+    assert [text.split(": ")[:3] for text in strict.stdout.splitlines()] == [
+        ["minute8-test", "failed", "rule"],
+        ["minute8-test", "warning", "alarms"],
+    ]
+
+
+def test_a_watch_that_may_not_look_has_failed(run: Any, patient: Patient) -> None:
+    def refuses(**_: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": ""}}, "DescribeRule")
+
+    patient.alter("events", describe_rule=refuses)
+    assert run().exit_code == 0
+    result = run("--watch")
+    assert result.exit_code == 1
+    assert "minute8-test: not checked: rule: your credentials may not DescribeRule" in result.stdout
+
+
+@pytest.mark.parametrize("words", [("--fix", "--yes"), ("--json",)])
+def test_a_watch_neither_repairs_nor_prints_json(run: Any, words: tuple[str, ...]) -> None:
+    assert run("--watch", *words).exit_code == 2
 
 
 def test_an_alarm_that_is_on_after_a_repair_is_a_warning(run: Any, patient: Patient) -> None:

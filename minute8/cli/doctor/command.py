@@ -14,7 +14,7 @@ from common.platform.findings import Finding, Level, Repair, failed
 from common.timing.instants import rfc3339
 from minute8.cli import output
 from minute8.cli.doctor.deployment import Deployment, connect
-from minute8.cli.doctor.examine import examine
+from minute8.cli.doctor.examine import DENIED, examine
 from minute8.cli.doctor.fix import RepairResult, fix, reexamined, repairs, verified
 from minute8.cli.options import AsJson, with_options
 from minute8.cli.output import confirm, console, plural, print_json
@@ -33,10 +33,31 @@ class DoctorOptions:
         bool, typer.Option("--fix", help="Repair what can be repaired; each repair is shown, and asked for.")
     ] = False
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False
+    watches: Annotated[
+        bool,
+        typer.Option(
+            "--watch", help="For cron: print a line for each failure, and nothing when all is well."
+        ),
+    ] = False
+
+    def check(self, as_json: bool) -> None:
+        """Raises BadParameter for options that contradict each other."""
+        if self.watches and (as_json or self.fixes):
+            raise typer.BadParameter("--watch prints lines and repairs nothing: no --json, no --fix")
+        if as_json and self.fixes and not self.yes:
+            raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
 
     def is_healthy(self, findings: Sequence[Finding]) -> bool:
-        levels = {finding.level for finding in findings}
-        return Level.FAILED not in levels and not (self.strict and Level.WARNING in levels)
+        return not self.failures(findings)
+
+    def failures(self, findings: Sequence[Finding]) -> list[Finding]:
+        """What makes the exit status 1. A watch that may not look has failed too: it would be quiet for ever."""
+        levels = {Level.FAILED, Level.WARNING} if self.strict else {Level.FAILED}
+        return [
+            finding
+            for finding in findings
+            if finding.level in levels or (self.watches and finding.message.startswith(DENIED))
+        ]
 
 
 @with_options
@@ -52,11 +73,11 @@ def doctor(
     Exits with 0 if nothing has failed, and each repair is seen afterwards (with --strict: and there are no warnings),
     else with 1.
     """
-    if as_json and options.fixes and not options.yes:
-        raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
+    options.check(as_json)
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
-    report: _Report = (_JsonReport if as_json else _TextReport)(deployment, options)
+    report_type = _JsonReport if as_json else _Watch if options.watches else _TextReport
+    report: _Report = report_type(deployment, options)
     findings = examine(deployment, options.timeout) if deployment.exists() else [_no_stage(deployment)]
     results: list[RepairResult] = []
     if options.fixes:
@@ -126,6 +147,17 @@ class _JsonReport:
                 for result in results
             ]
         print_json(view)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch(_JsonReport):
+    """Prints a line for each failure, and nothing if there is none."""
+
+    def finish(self, findings: Sequence[Finding], results: Sequence[RepairResult]) -> None:
+        for finding in self.options.failures(findings):
+            remedy = f" → {finding.remedy}" if finding.remedy else ""
+            line = f"{self.deployment.named()}: {finding.level}: {finding.check}: {finding.message}{remedy}"
+            console().print(" ".join(line.split()), soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from common.platform import planning_checks
 from common.platform.findings import Finding, Level, failed, not_checked
 from minute8.cli.doctor import (
     audit,
+    canary,
     functions,
     planning,
     policies,
@@ -27,6 +28,8 @@ from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
 
 _NOT_ALLOWED: Final = ("AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation")
+# How a check begins that the credentials do not allow.
+DENIED: Final = "your credentials may not"
 _UNKNOWN: Final = ("InvalidAction", "NotImplemented", "UnknownOperationException", "UnsupportedOperation")
 
 
@@ -61,6 +64,7 @@ CHECKS: Final = (
     Check("event bus", surroundings.bus),
     Check("signing masters", surroundings.signing_masters),
     Check("secrets key", surroundings.secrets_key),
+    Check("canary job", canary.canary),
     Check("alarms", surroundings.alarms),
     Check("last hour", surroundings.figures),
     Check("clock", surroundings.clock),
@@ -113,9 +117,7 @@ def _unanswered(error: Exception) -> Finding:
     if isinstance(error, ClientError):
         code, operation = error.response["Error"]["Code"], error.operation_name
         if code in _NOT_ALLOWED:
-            return not_checked(
-                f"your credentials may not {operation}", "docs/deploying.md lists what the doctor reads"
-            )
+            return not_checked(f"{DENIED} {operation}", "docs/deploying.md lists what the doctor reads")
         if code in _UNKNOWN:
             return not_checked(f"this AWS does not know {operation}")
         return failed(str(error), "look into it: AWS does not answer this as it should")
