@@ -16,7 +16,6 @@ from common.timing.date_bits import (
     LAST_DAY,
     NTHS,
     before_last_bit,
-    day_bit,
     nearest_weekday_bit,
     weekday_bit,
     weekday_bits,
@@ -103,6 +102,7 @@ _MONTHS: Final = (
 )
 _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _MONDAY_FIRST: Final = (1, 2, 3, 4, 5, 6, 0)
+_DAYS: Final = range(1, 32)
 _NTH: Final = ("last", "first", "second", "third", "fourth", "fifth")
 _SIZES: Final = {"second": 60, "minute": 60, "hour": 24}
 # More times of a day are not listed one by one.
@@ -173,19 +173,19 @@ def _dates(cron: Cron) -> str:
 
 
 def _days(days: int) -> str:
-    numbers = range(1, 32)
-    named = [day for day in numbers if days & day_bit(day)]
+    named = [day for day in _bits(days) if day in _DAYS]
     words = [_units("day", named)] if named else []
-    words += [
-        "the last weekday" if day == 31 else f"the weekday nearest day {day}"
-        for day in numbers
-        if days & nearest_weekday_bit(day)
-    ]
-    words += [
-        f"the {_ordinal(before)} day before the last day"
-        for before in numbers[:-1]
-        if days & before_last_bit(before)
-    ]
+    if days >= nearest_weekday_bit(1):  # few name more than days
+        words += [
+            "the last weekday" if day == 31 else f"the weekday nearest day {day}"
+            for day in _DAYS
+            if days & nearest_weekday_bit(day)
+        ]
+        words += [
+            f"the {_ordinal(before)} day before the last day"
+            for before in _DAYS[:-1]
+            if days & before_last_bit(before)
+        ]
     words += ["the last day"] if days & LAST_DAY else []
     return f"on {_and(words)} of the month"
 

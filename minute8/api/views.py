@@ -79,7 +79,9 @@ def _next_fire_at(job: Job, now: float, excluded: Excluded) -> int | None:
         return None
     from_at = max(math.ceil(now), job.effective_at)
     skips = {at for at in job.skips if from_at <= at < now + SKIPPED_AHEAD_S}
-    behind = max(skips) + 1 if skips else from_at
+    if not skips:
+        return next(iter(next_fires(job.schedule, from_at, 1, excluded=excluded)), None)
+    behind = max(skips) + 1
     between = (at for at in fires(job.schedule, from_at, behind, excluded=excluded) if at not in skips)
     next_times = list(islice(between, 1)) or next_fires(job.schedule, behind, 1, excluded=excluded)
     return next_times[0] if next_times else None
