@@ -1,7 +1,7 @@
 """Write the tables of the documents from what declares them: `python -m scripts.tables`.
 
 docs/limits.md is made from the rows in common/limits.py, docs/api.md from the routes, docs/job.md from the
-declaration of a job.
+declaration of a job, docs/runbook/README.md from deploy/alarms.yml.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from common.platform.credential import OPERATOR
 from common.registration.definition import JobDefinition
 from common.registration.fields import Field, sections
 from minute8.api.app import ROUTES
+from scripts.cloudwatch import alarms
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 DOCS: Final = ROOT / "docs"
@@ -27,7 +28,7 @@ _LIMITS: Final = ROOT / "common" / "limits.py"
 _UNITS: Final = {"": 1, "s": 1, "days": 86_400, "KB": 1024, "KiB": 1024, "MiB": 1024 * 1024}
 _TABLE: Final = re.compile(
     r"^#+ (?P<heading>.+)$"
-    r"|^(?P<head>\| (?:quantity|record|operation|field) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
+    r"|^(?P<head>\| (?:quantity|record|operation|field|alarm) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
     re.MULTILINE,
 )
 
@@ -86,11 +87,25 @@ def _default(field: Field) -> str:
     )
 
 
+def rows_of_alarms(text: str | None = None) -> dict[str, list[str]]:
+    """A row for each alarm that notifies somebody."""
+    declared = alarms.declared(text)
+    return {
+        "Runbook": [
+            f"| [`{name}`]({name}.md) | {alarm['AlarmDescription'].rpartition(' ')[0]} |"
+            f" {alarms.waits_s(name, declared) // 60} min |"
+            for name, alarm in declared.items()
+            if "AlarmActions" in alarm
+        ]
+    }
+
+
 # By page, its rows by heading.
 TABLES: Final[dict[str, Callable[[], dict[str, list[str]]]]] = {
     "limits.md": rows_of_limits,
     "api.md": rows_of_operations,
     "job.md": rows_of_fields,
+    "runbook/README.md": rows_of_alarms,
 }
 
 

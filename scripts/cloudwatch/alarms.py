@@ -1,4 +1,4 @@
-"""When an alarm rings: its properties as CloudFormation takes them, evaluated over metrics. Pure.
+"""The alarms of deploy/alarms.yml, and when one rings: its properties evaluated over metrics. Pure but for `declared`.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import yaml
+
+from scripts.build_layer import ROOT
 from scripts.cloudwatch import expressions
 from scripts.cloudwatch.metrics import Metric, Metrics, Series
 
@@ -27,6 +30,20 @@ _COMPARISONS: Final = {
 # How many periods more than it evaluates CloudWatch looks at. Its documents show it for 3 of 3 alone.
 _FURTHER_PERIODS: Final = 2
 _STATE_OF: Final = re.compile(r'(NOT )?(OK|ALARM|INSUFFICIENT_DATA)\("([^"]+)"\)')
+DECLARED: Final = ROOT / "deploy" / "alarms.yml"
+
+
+def declared(text: str | None = None) -> dict[str, dict[str, Any]]:
+    """Alarm, without its stage -> its properties, in the order of the file, with references as they stand there."""
+    resources = yaml.safe_load(DECLARED.read_text() if text is None else text)["Resources"].values()
+    properties = (resource["Properties"] for resource in resources)
+    return {alarm["AlarmName"].removeprefix("minute8-${sls:stage}-"): alarm for alarm in properties}
+
+
+def waits_s(name: str, alarms: Mapping[str, Mapping[str, Any]]) -> int:
+    """How long a fault shows in its metric until the alarm rings. Of two windows, the short one has to pass."""
+    alarm = alarms[f"{name}-now"] if "AlarmRule" in alarms[name] else alarms[name]
+    return int(alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"])) * period_of(alarm)
 
 
 def state_of(alarm: Mapping[str, Any], metrics: Metrics, now: float, before: str = INSUFFICIENT_DATA) -> str:

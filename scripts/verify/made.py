@@ -14,9 +14,9 @@ from typing import Any, Final
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.platform.signing_masters import parameter_name
-from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, QUIET_ALARMS, TABLES
+from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, TABLES
+from scripts.cloudwatch import alarms
 
 _GONE: Final = ("NotFound", "NonExistent", "NoSuch", "does not exist")
 # What IAM calls a refusal differs by service.
@@ -59,7 +59,7 @@ class Names:
         self.tables = of(TABLES)
         queues = [feed.queue for feed in FEEDS]
         self.queues = of([*queues, *(f"{queue}-dead" for queue in queues)]) | {beside[1]}
-        self.alarms = of({*ALARMS, *QUIET_ALARMS, CANARY_ALARM})
+        self.alarms = of(alarms.declared())
         self.rules = of(("tick", "notify"))
         self.apis = of(("api",))
         self.log_groups = {f"/aws/lambda/{name}" for name in self.functions} | {f"/aws/http-api/{self.stack}"}

@@ -9,9 +9,12 @@ from typing import Any, Final
 import yaml
 
 from scripts import parameters
+from scripts.cloudwatch.alarms import DECLARED, declared
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 API_ID: Final = "8c0ffee7"
+# Those that notify somebody; the others are parts of them.
+NOTIFYING: Final = [name for name, alarm in declared().items() if "AlarmActions" in alarm]
 
 
 def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
@@ -19,6 +22,7 @@ def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
     params = parameters.read(stage, {}) | {"canary": "true"}
     text = (ROOT / "deploy" / name).read_text().replace("${sls:stage}", stage)
     text = re.sub(r"\$\{param:(\w+)\}", lambda match: params[match[1]], text)
+    text = text.replace("${file(./deploy/alarm_list.js):arns}", "[]")
     content: dict[str, Any] = with_names(yaml.safe_load(text), stage)
     return content
 
@@ -26,10 +30,14 @@ def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
 def alarms(stage: str = "prod") -> dict[str, dict[str, Any]]:
     """Alarm, without the stage -> its properties."""
     resources = resolved("alarms.yml", stage)["Resources"].values()
-    return {
-        resource["Properties"]["AlarmName"].removeprefix(f"minute8-{stage}-"): resource["Properties"]
-        for resource in resources
-    }
+    return dict(zip(declared(), (resource["Properties"] for resource in resources), strict=True))
+
+
+def conditions() -> dict[str, str]:
+    """Of the alarms that not each stage has: alarm -> its condition."""
+    resources = yaml.safe_load(DECLARED.read_text())["Resources"].values()
+    named = zip(declared(), resources, strict=True)
+    return {name: resource["Condition"] for name, resource in named if "Condition" in resource}
 
 
 def with_names(value: Any, stage: str) -> Any:

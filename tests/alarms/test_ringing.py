@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from common.platform.alarms import ALARMS, CANARY_ALARM
 from common.storage import keys
 from common.timing.slots import places
 from common.truth.truth import Truth
-from minute8.cli.doctor.inventory import QUIET_ALARMS
+from scripts.cloudwatch.alarms import declared, waits_s
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms import template
 from tests.alarms.stage import Watched
-from tests.docs.test_runbook import rows
 from tests.worlds import damage_entry, job, put_in_directory
 
 # What every fault that delays executions long enough also rings: they say that tenants notice.
-SYMPTOMS = {"burn-fast", "burn-slow", "lateness", CANARY_ALARM, *QUIET_ALARMS}
+SYMPTOMS = {"burn-fast", "burn-slow", "lateness", "canary", *(declared().keys() - template.NOTIFYING)}
 Break = Callable[[Watched], None]
 
 
@@ -122,6 +120,7 @@ FAULTS: dict[str, tuple[Break, set[str]]] = {
     "outcomes-dead-letters": (queue_has("minute8-prod-outcomes-dead", 5), set()),
     "outcomes-lag": (queue_has("minute8-prod-outcomes", 301), set()),
     "notifier-errors": (emits(("AWS/Lambda", "Errors", 1, {"FunctionName": "minute8-prod-notifier"})), set()),
+    "exporter-errors": (emits(("AWS/Lambda", "Errors", 3, {"FunctionName": "minute8-prod-exporter"})), set()),
     "api-errors": (requests(*[(200, 20.0)] * 15, (502, 20.0)), set()),
     "api-latency": (requests(*[(200, 20.0)] * 8, (200, 3_001.0), (200, 3_001.0)), set()),
     "table-throttles": (
@@ -170,7 +169,7 @@ def test_an_alarm_rings_in_its_time_and_for_its_fault_and_goes_ok_again(stage: W
     stage.run((8 - int(stage.world.clock.now() // 60)) % 10)
     breaks(stage)
     shows_after = {"no-record": 10, "burn-slow": 60, "mark-lag": 10}.get(alarm, 1)
-    waits = int(rows()[alarm][0].removesuffix(" min"))
+    waits = waits_s(alarm, declared()) // 60
     assert stage.minutes_until(alarm, "ALARM", waits + shows_after + 10)
     assert stage.ringing <= {alarm, *also_ringing}
     WELL(stage)
@@ -219,4 +218,4 @@ def test_a_single_late_run_in_a_quiet_hour_rings_nothing(stage: Watched) -> None
 
 
 def test_every_alarm_has_a_fault() -> None:
-    assert {*FAULTS, "dead-letters", "quarantine"} == {*ALARMS, CANARY_ALARM}
+    assert {*FAULTS, "dead-letters", "quarantine"} == set(template.NOTIFYING)

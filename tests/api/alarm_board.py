@@ -15,7 +15,7 @@ class AlarmBoard:
     requests: int = 0
     error: Exception | None = None
 
-    def describe_alarms(self, AlarmNames: list[str], StateValue: str, **_: Any) -> dict[str, Any]:
+    def describe_alarms(self, AlarmNamePrefix: str, StateValue: str, **_: Any) -> dict[str, Any]:
         self.requests += 1
         if self.error:
             raise self.error
@@ -25,10 +25,10 @@ class AlarmBoard:
                 "AlarmName": name,
                 "StateValue": "ALARM",
                 "StateReason": reason,
-                "AlarmDescription": f"What {name} means.",
+                "AlarmDescription": f"What it means. docs/runbook/{name.removeprefix(AlarmNamePrefix)}.md",
                 "StateTransitionedTimestamp": datetime(2026, 11, 21, 3, tzinfo=UTC),
             }
             for name, reason in self.on.items()
-            if name in AlarmNames
+            if name.startswith(AlarmNamePrefix)
         ]
         return {"MetricAlarms": ringing, "CompositeAlarms": []}

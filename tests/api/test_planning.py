@@ -67,7 +67,7 @@ def test_the_alarms_that_are_on_come_first(ticked: Office) -> None:
         "check": "alarms",
         "level": "failed",
         "found": "minute8-test-no-tick is on: no datapoints",
-        "remedy": "What minute8-test-no-tick means.",
+        "remedy": "What it means. docs/runbook/no-tick.md",
         "since_at": "2026-11-21T03:00:00Z",
         "runbook": "docs/runbook/no-tick.md",
     }

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from tests.docs.test_runbook import rows
+from scripts.cloudwatch.alarms import declared, waits_s
 from tests.runbook.faults import FAULTS, Fault, mapping_is_disabled
 from tests.runbook.site import Site
 
@@ -82,7 +82,7 @@ class Happened:
 
 def stated_s(fault: Fault) -> int:
     """How long its alarm may take by the runbook's table, and the fault to show in its metric."""
-    return int(rows()[fault.page][0].removesuffix(" min")) * 60 + fault.shows_after_s
+    return waits_s(fault.page, declared()) + fault.shows_after_s
 
 
 def choices(

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from common.platform.alarms import ALARMS, CANARY_ALARM, EXPORTER_ALARM
 from common.storage import keys
 from common.version import VERSION
 from minute8.cli.doctor import inventory
@@ -173,7 +172,6 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
                 "export",
                 "registrations",
                 "registrations-dead",
-                EXPORTER_ALARM,
             )
         }
 
@@ -200,10 +198,6 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
     assert names("AWS::Lambda::Function", "FunctionName") == set(inventory.FUNCTIONS)
     assert names("AWS::DynamoDB::Table", "TableName") == set(inventory.TABLES)
     assert names("AWS::SQS::Queue", "QueueName") == queues | {f"{queue}-dead" for queue in queues}
-    alarms = names("AWS::CloudWatch::Alarm", "AlarmName") | names(
-        "AWS::CloudWatch::CompositeAlarm", "AlarmName"
-    )
-    assert alarms == {*ALARMS, *inventory.QUIET_ALARMS, CANARY_ALARM}
     assert feeds == set(inventory.FEEDS)
     assert indexes == inventory.INDEXES
     assert {
@@ -214,12 +208,11 @@ def test_the_doctor_expects_what_is_deployed(template: dict[str, Any]) -> None:
 
 
 def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any]) -> None:
-    """tests/alarms resolves deploy/alarms.yml by itself, which takes no deployment; the export's alarm is elsewhere."""
+    """tests/alarms resolves deploy/alarms.yml by itself, which takes no deployment."""
     compiled = {
         name: alarms.with_names(resource["Properties"], "test")
         for name, resource in template["Resources"].items()
         if resource["Type"] in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
-        and resource.get("Condition") != "HasRunsExport"
     }
     evaluated = alarms.resolved("alarms.yml", "test")["Resources"]
     assert compiled == {name: resource["Properties"] for name, resource in evaluated.items()}

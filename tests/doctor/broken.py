@@ -329,7 +329,12 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "does not tell the API's address",
     ),
     ("nobody told", deleted("bus", ""), {"event bus": FAILED}, "there is no event bus minute8-test"),
-    ("no alarm", deleted("alarm", "no-tick"), {"alarms": WARNING}, "there is no alarm minute8-test-no-tick"),
+    (
+        "no alarm",
+        deleted("alarm", "no-tick"),
+        {"alarms": WARNING, "settings": WARNING},
+        "there is no alarm minute8-test-no-tick",
+    ),
     (
         "alarm",
         lambda p: p["cloudwatch"].set_alarm_state(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,7 +16,6 @@ import httpx
 from botocore.exceptions import ClientError
 
 from common.planning.due_index import DueIndex, Mark
-from common.platform.alarms import ALARMS
 from common.platform.signing_masters import parameter_name
 from common.storage.table import Table
 from common.tenants.audit_seals import SEALING, SealRound
@@ -32,6 +32,7 @@ from minute8.cli.doctor.inventory import (
     TTL_ATTRIBUTE,
 )
 from minute8.cli.doctor.policies import restoring
+from tests.alarms import template
 from tests.manual_clock import ManualClock
 from tests.scheduler_handler import put_position
 from tests.worlds import at, make_tables
@@ -47,6 +48,18 @@ TRUST = {
     ],
 }
 VARIABLES = {"EXECUTOR_TIMEOUT_S": str(EXECUTOR_TIMEOUT_S), "VERSION": VERSION}
+# The alarms of a stage without a canary and an export.
+ALARMS = [name for name in template.NOTIFYING if name not in template.conditions()]
+# moto has no composite alarms.
+ALARM = {
+    "Namespace": "AWS/SQS",
+    "MetricName": "ApproximateNumberOfMessagesVisible",
+    "Statistic": "Maximum",
+    "Period": 60,
+    "EvaluationPeriods": 1,
+    "Threshold": 0,
+    "ComparisonOperator": "GreaterThanThreshold",
+}
 # Two minutes after the tick of 3:18, which planned until 3:30.
 NOW = "2026-11-21T03:20:00Z"
 
@@ -126,6 +139,7 @@ class Stacks:
     tells_url: bool = True
     # Of the template, and the physical ids of those that the stack has.
     resources: dict[str, Any] = field(default_factory=dict)
+    alarms: dict[str, Any] = field(default_factory=dict)
     physical_ids: dict[str, str] = field(default_factory=dict)
     conditions: dict[str, Any] = field(default_factory=dict)
 
@@ -178,7 +192,8 @@ class Stacks:
         unread = {"KeySchema": {"Fn::Unheard": []}, "TimeToLiveSpecification": {"Fn::Unheard": []}}
         table = {"Type": "AWS::DynamoDB::Table", "Properties": unread}
         tables = {"DueTable": table, "RunsTable": table}
-        return {"TemplateBody": {"Resources": roles | tables | self.resources, "Conditions": self.conditions}}
+        resources = roles | tables | self.alarms | self.resources
+        return {"TemplateBody": {"Resources": resources, "Conditions": self.conditions}}
 
     def get_paginator(self, operation: str) -> Any:
         assert operation == "list_stack_resources"
@@ -305,6 +320,7 @@ class Patient:
             Name=parameter_name(self.deployment.stage), Type="SecureString", Value="{}", Overwrite=True
         )
         for alarm in ALARMS:
+            self.deploy_alarm(alarm)
             self.alarm(alarm)
         due = Table(self["dynamodb"], self.name("due"))
         put_position(due, SEALING, asdict(SealRound(at(NOW) - 600, at(NOW) - 599)))
@@ -364,15 +380,15 @@ class Patient:
         self._make_function("exporter")
         self._make_rule("export", EXPORT_EXPRESSION, "exporter")
 
+    def deploy_alarm(self, name: str, **changes: Any) -> None:
+        """The stack's template has this alarm from now on."""
+        properties = {**ALARM, **self._texts(name), **changes}
+        self.stacks.alarms[name] = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
+        self.stacks.physical_ids[name] = self.name(name)
+
     def alarm(self, name: str, **changes: Any) -> None:
-        self["cloudwatch"].put_metric_alarm(
-            AlarmName=self.name(name),
-            Namespace="AWS/SQS",
-            MetricName="ApproximateNumberOfMessagesVisible",
-            Statistic="Maximum",
-            Period=60,
-            EvaluationPeriods=1,
-            Threshold=0,
-            ComparisonOperator="GreaterThanThreshold",
-            **changes,
-        )
+        self["cloudwatch"].put_metric_alarm(**{**ALARM, **self._texts(name), **changes})
+
+    def _texts(self, name: str) -> dict[str, str]:
+        page = re.sub(r"(burn-\w+)-\w+", r"\1", name)
+        return {"AlarmName": self.name(name), "AlarmDescription": f"What it means. docs/runbook/{page}.md"}

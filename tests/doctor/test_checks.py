@@ -6,13 +6,13 @@ import pytest
 from moto import mock_aws
 
 from common.planning.due_index import Mark
-from common.platform.alarms import ALARMS, Alarms
+from common.platform.alarms import Alarms
 from common.platform.findings import Finding, Level, failed, ok
 from common.platform.planning_checks import ticks_missed
 from minute8.cli.doctor.examine import CHECKS, examine
 from tests.doctor.breaks import Break
 from tests.doctor.broken import BROKEN, FAILED, WARNING
-from tests.doctor.stage import Patient
+from tests.doctor.stage import ALARMS, Patient
 from tests.worlds import at
 
 
@@ -80,8 +80,10 @@ def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:
         assert [f.message for f in by_check["alarms"]] == [
             f"minute8-prod-{alarm} tells nobody" for alarm in ALARMS
         ]
+        pager = ["arn:aws:sns:us-east-1:123456789012:pager"]
         for alarm in ALARMS:
-            production.alarm(alarm, AlarmActions=["arn:aws:sns:us-east-1:123456789012:pager"])
+            production.deploy_alarm(alarm, AlarmActions=pager)
+            production.alarm(alarm, AlarmActions=pager)
         assert seen(production).keys() == {"last hour", "clock"}
 
 
@@ -109,17 +111,19 @@ def test_how_many_ticks_are_missed(now: str, missed: int) -> None:
 
 
 def test_the_api_finds_the_alarms_that_are_on(patient: Patient) -> None:
-    """Other stages' alarms and quiet ones are left out."""
+    """Parts of others and other stages' alarms are left out, also where a stage's name begins like another's."""
     client, now = patient["cloudwatch"], patient.clock.now()
     patient.alarm("burn-slow-now")
     client.set_alarm_state(AlarmName=patient.name("burn-slow-now"), StateValue="ALARM", StateReason="quiet")
     assert Alarms(client, "test").findings(now) == [ok("no alarm is on")]
     client.set_alarm_state(AlarmName=patient.name("overdue"), StateValue="ALARM", StateReason="1,200 wait")
+    eu = Patient("test-eu")
+    eu["cloudwatch"].set_alarm_state(AlarmName=eu.name("overdue"), StateValue="ALARM", StateReason="eu")
     (finding,) = Alarms(client, "test").findings(now)
     assert finding.since_at is not None
     assert finding == failed(
         "minute8-test-overdue is on: 1,200 wait",
-        "see docs/runbook/overdue.md",
+        "What it means. docs/runbook/overdue.md",
         page="overdue",
         since_at=finding.since_at,
     )

@@ -14,8 +14,6 @@ SDK: Final = "1.43.106"
 TABLES: Final = ("jobs", "due", "tenants", "audit", "runs")
 INDEXES: Final = {"runs": ("failures",)}
 TTL_ATTRIBUTE: Final = "expires_at"
-# The windows of the burn alarms, which notify nobody by themselves.
-QUIET_ALARMS: Final = ("burn-fast-hour", "burn-fast-now", "burn-slow-hours", "burn-slow-now")
 # All other stages count as production.
 STAGES_TO_LOSE: Final = ("dev", "local", "test")
 

@@ -10,13 +10,14 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from common.platform.alarms import ALARMS, OPTIONAL_ALARMS, alarms_by_name, finding_of
+from common.platform.alarms import alarms_of, finding_of, page_of
 from common.platform.findings import DEPLOY, RESTORE, Finding, failed, not_checked, ok, warning
 from common.platform.signing_masters import parameter_name
 from common.storage.domains import is_of_aws
 from common.timing.instants import rfc3339
 from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.doctor.inventory import FUNCTIONS, STAGES_TO_LOSE
+from minute8.cli.doctor.template import DeployedTemplate, NoStackError
 from minute8.cli.output import seconds
 
 # `jobs next` and every "3 min ago" are wrong by this much.
@@ -119,20 +120,18 @@ def secrets_key(deployment: Deployment) -> Iterator[Finding]:
 
 
 def alarms(deployment: Deployment) -> Iterator[Finding]:
-    """Whether they exist, are quiet, and in production notify somebody. A stage may be without the optional ones."""
-    names = {deployment.named(alarm): alarm for alarm in (*ALARMS, *OPTIONAL_ALARMS)}
-    descriptions = alarms_by_name(deployment.client("cloudwatch"), list(names))
-    for name, short in names.items():
-        alarm = descriptions.get(name)
-        if alarm is None:
-            if short not in OPTIONAL_ALARMS:
-                yield warning(f"there is no alarm {name}", RESTORE)
-        elif alarm["StateValue"] == "ALARM":
-            yield finding_of(alarm, short)
+    """Whether those of the stack exist, are quiet, and in production notify somebody."""
+    descriptions = alarms_of(deployment.client("cloudwatch"), deployment.stage)
+    for page in _deployed_alarms(deployment):
+        if page not in descriptions:
+            yield warning(f"there is no alarm {deployment.named(page)}", RESTORE)
+    for page, alarm in descriptions.items():
+        if alarm["StateValue"] == "ALARM":
+            yield finding_of(alarm, page)
         elif deployment.stage not in STAGES_TO_LOSE and not (
             alarm["ActionsEnabled"] and alarm["AlarmActions"]
         ):
-            yield warning(f"{name} tells nobody", "deploy with alarmTopicArn")
+            yield warning(f"{alarm['AlarmName']} tells nobody", "deploy with alarmTopicArn")
     silent = [alarm for alarm in descriptions.values() if alarm["StateValue"] == "INSUFFICIENT_DATA"]
     if silent:
         since = min(alarm["StateUpdatedTimestamp"] for alarm in silent)
@@ -143,6 +142,16 @@ def alarms(deployment: Deployment) -> Iterator[Finding]:
             "that is no sign of health; a new stage, and one where nothing ran, has such alarms",
         )
     yield ok(f"{len(descriptions)}, all quiet")
+
+
+def _deployed_alarms(deployment: Deployment) -> list[str]:
+    """The pages of the alarms that the stage was deployed with; none if it has no stack."""
+    try:
+        template = DeployedTemplate(deployment)
+    except NoStackError:
+        return []
+    alarms = [resource.properties for resource in template.resources() if "AlarmName" in resource.properties]
+    return [page for alarm in alarms if (page := page_of(alarm, deployment.stage))]
 
 
 def figures(deployment: Deployment) -> Iterator[Finding]:
