@@ -94,6 +94,16 @@ _CALENDAR: Final = re.compile(
     rf"(?P<hour>{_NUMBERS})(?=:|\s*[ap]m)(?::(?P<minute>{_NUMBERS})(?::(?P<second>{_NUMBERS}))?)?\s*(?:(?P<half>[ap])m)?",
     re.I | re.ASCII,
 )
+# App Engine's `2nd,third mon,wed of march 17:00` and `1,15 of month 09:00`.
+_OF_MONTH: Final = re.compile(
+    r"(?P<nth>\w+(?:,\w+)*)(?:\s+(?P<days>[a-z]+(?:,[a-z]+)*))?\s+of\s+(?P<months>[a-z]+(?:,[a-z]+)*)"
+    r"\s+(?P<hour>\d\d?):(?P<minute>\d\d)",
+    re.I | re.ASCII,
+)
+_ORDINALS: Final = {"FIR": 1, "SEC": 2, "THI": 3, "FOU": 4, "FIF": 5}
+_CELERY: Final = re.compile(r"(?:celery\.schedules\.)?crontab\((.*)\)", re.S)
+_CELERY_VALUE: Final = re.compile(r"(?:(\w+)\s*=\s*)?(?:'([^']*)'|\"([^\"]*)\"|(\d+))\s*(?:,\s*|$)", re.ASCII)
+_CELERY_FIELDS: Final = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 _STEPPED: Final = re.compile(r"([*?H]|\d+(?=[-/]))(?:(?<=\d)-(\d+))?/(\d+)", re.ASCII | re.I)
 # The lowest and highest number of each field, seconds first.
 _RANGES: Final = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
@@ -130,6 +140,10 @@ def _word_hints(text: str) -> Iterator[tuple[str, str]]:
         yield f"0 0 {text} * *" if day[1] else f"0 0 * * {text}", "a time before the day, such as midnight: "
     if calendar := _CALENDAR.fullmatch(_FILLERS.sub(" ", _HOURLY.sub("*:", text)).strip()):
         yield _calendar_cron(calendar), "minute and hour first: "
+    if of_month := _OF_MONTH.fullmatch(text):
+        yield _of_month_cron(of_month), "minute and hour first: "
+    if (celery := _CELERY.fullmatch(text)) and (cron := _celery_cron(celery[1].strip())):
+        yield cron, "the five fields: "
 
 
 def steps_in_range(cron: str) -> str:
@@ -163,6 +177,34 @@ def _calendar_cron(calendar: re.Match[str]) -> str:
         fields.insert(0, calendar["second"])
     fields.append("MON-FRI" if re.fullmatch("weekdays?", calendar["days"] or "", re.I) else days)
     return re.sub(r"\b0+(?=\d)", "", " ".join(fields).replace("..", "-"))
+
+
+def _of_month_cron(text: re.Match[str]) -> str:
+    """The cron expression of App Engine's days of a month, or of its first, second… weekdays."""
+    numbers = [
+        _ORDINALS.get(word[:3].upper(), word.rstrip("sthnrdSTHNRD")) for word in text["nth"].split(",")
+    ]
+    days = [day[:3].upper() for day in (text["days"] or "").split(",") if day]
+    months = ",".join(
+        "*" if month.lower() == "month" else month[:3].upper() for month in text["months"].split(",")
+    )
+    weekdays = ",".join(f"{day}#{number}" for number in numbers for day in days)
+    day = "*" if days else ",".join(map(str, numbers))
+    return f"{int(text['minute'])} {int(text['hour'])} {day} {months} {weekdays or '*'}"
+
+
+def _celery_cron(values: str) -> str:
+    """The five fields of Celery's crontab; empty if it cannot be read, or both of its days have to match."""
+    fields, end = dict.fromkeys(_CELERY_FIELDS, "*"), 0
+    unnamed = iter(_CELERY_FIELDS[:2])  # the order of the others differs between versions
+    for value in _CELERY_VALUE.finditer(values):
+        name = value[1] or next(unnamed, "")
+        if value.start() != end or name not in fields:
+            return ""
+        fields[name] = re.sub(r"\s", "", value[2] or value[3] or value[4] or "")
+        end = value.end()
+    both_days = "*" not in (fields["day_of_month"], fields["day_of_week"])
+    return "" if end < len(values) or both_days else " ".join(fields.values())
 
 
 def _zone(name: str) -> str:

@@ -179,6 +179,8 @@ def local_time_warnings(raw: Mapping[str, object]) -> Iterator[str]:
 
 def clock_change_at(raw: Mapping[str, object]) -> tuple[int, str] | None:
     """The clock change that skips or repeats the local time of a written `at`, and how; None if none does."""
+    if isinstance(schedules := raw.get("schedules"), list):
+        return min(filter(None, map(clock_change_at, schedules)), default=None)
     at, zone = raw.get("at"), raw.get("timezone")
     if not isinstance(at, str) or not isinstance(zone, str) or not _is_local(at):
         return None

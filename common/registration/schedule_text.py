@@ -297,7 +297,8 @@ def _every_in_zone(
     if steps is None:
         raise InvalidInput(
             "schedule.timezone", "`every` is elapsed time, the same in all zones", value=zone,
-            accepted="no timezone; an anchor such as 2025-03-30T06:00:00+02:00; or whole days, such as 2w or 3mo",
+            accepted="no timezone, and perhaps an anchor such as 2025-03-30T06:00:00+02:00; "
+            f"or {_dates_instead(fields['every'])}, at the same local time",
         )  # fmt: skip
     days, months = steps
     if not (0 < days <= MAX_DAYS or 0 < months <= MAX_MONTHS):
@@ -315,6 +316,16 @@ def _every_in_zone(
         )  # fmt: skip
     clock = f"{second // 60 % 60} {second // 3600} * * *"
     return CronTiming(f"{second % 60} {clock}" if second % 60 else clock, zone), interval
+
+
+def _dates_instead(value: object) -> str:
+    """Whole days or months in the place of a duration: 1d for 24h, 3mo for `3 months`."""
+    if isinstance(value, str) and (
+        months := re.fullmatch(r"\s*([1-9]\d{0,2})\s*mon(?:th)?s?\s*", value, re.I)
+    ):
+        return f"{months[1]}mo"
+    seconds = parse_duration(hint) if (hint := duration_hint(str(value))) else 0
+    return f"{seconds // DAY_S}d" if seconds and seconds % DAY_S == 0 else "whole days, such as 2w or 3mo"
 
 
 def _at(fields: Mapping[str, Any]) -> AtTiming:

@@ -192,6 +192,7 @@ def test_jobs_that_the_next_clock_change_moves(office: Office) -> None:
     (page,) = pages(office.alice, "/v1/clock-changes?")
     moved = {entry["job_id"]: entry for entry in page["moved"]}
     assert moved.keys() == {"skipped", "once"}
+    assert moved["once"]["timezone"] == "America/New_York"
     assert moved["once"]["change_at"] == "2027-03-14T07:00:00Z"
     assert moved["skipped"]["change_at"] == "2027-03-28T01:00:00Z"
     assert "it fires once, at 2027-03-28T03:00:00+02:00" in moved["skipped"]["text"]

@@ -107,8 +107,14 @@ def test_a_system_crontabs_user_is_no_part_of_the_command(head: str) -> None:
     hourly, daily = read("crontab", text)
     assert hourly.definition["payload"]["command"] == "run-parts /etc/cron.hourly"
     assert "user, 'root', is left out" in daily.notes[-1]
-    (own,) = read("crontab", "0 3 * * * rooted-script --all")
-    assert own.definition["payload"]["command"] == "rooted-script --all"
+
+
+@pytest.mark.parametrize("command", ["rooted-script --all", "backup", "mail -s report ops", "root"])
+def test_a_command_that_is_called_as_a_user_is_no_column(command: str) -> None:
+    (own,) = read("crontab", f"0 3 * * * {command}")
+    assert own.definition["payload"]["command"] == command
+    (of_mail,) = read("crontab", f"{'0 3 * * * root x'}\n{'0 4 * * * mail -s report ops'}")[1:]
+    assert of_mail.definition["payload"]["command"] == "-s report ops"
 
 
 def test_a_percent_sign_is_noted() -> None:

@@ -121,6 +121,16 @@ def accepted(**raw: object) -> str:
         ("1.day at: '4:30 am'", "minute and hour first: 30 4 * * *"),
         ("every 1.day, at: '4:30 pm'", "minute and hour first: 30 16 * * *"),
         ("every 5.minutes", '"every": "5m" in the place of cron'),
+        ("1st monday of month 09:00", "minute and hour first: 0 9 * * MON#1"),
+        (
+            "2nd,third mon,wednesday of march,jul 17:05",
+            "minute and hour first: 5 17 * MAR,JUL MON#2,WED#2,MON#3,WED#3",
+        ),
+        ("1,15 of month 09:00", "minute and hour first: 0 9 1,15 * *"),
+        ("crontab(minute=0, hour='9-17')", "the five fields: 0 9-17 * * *"),
+        ("crontab(0, 7, day_of_week=\"mon, fri\",)", "the five fields: 0 7 * * mon,fri"),
+        ("crontab(minute='*/60')", "the five fields: what cron makes of it: 0 * * * *"),
+        ("crontab()", "the five fields: * * * * *"),
         ('{"cron": "*/5 * * * *"}', "without the key: */5 * * * *"),
         ('schedule: "*/5 * * * *"', "without the key: */5 * * * *"),
         ("- cron: '0 9 * * *'", "without the key: 0 9 * * *"),
@@ -147,6 +157,22 @@ def test_a_cron_mistake(expression: str, instead: str) -> None:
 def test_what_only_the_other_dialect_has(expression: str) -> None:
     assert accepted(cron=expression) == '"cron": "0 9 LW * ? *" with "dialect": "eventbridge"'
     assert parse_schedule({"cron": "0 9 LW * ? *", "dialect": "eventbridge"}, job_key="a/b", now=0)
+
+
+@pytest.mark.parametrize(
+    ("every", "instead"),
+    [("24h", "1d"), (172_800, "2d"), ("1 month", "1mo"), ("1h", "whole days, such as 2w or 3mo")],
+)
+def test_a_zone_needs_whole_days(every: str | int, instead: str) -> None:
+    assert f"; or {instead}, at the same local time" in accepted(every=every, timezone="America/New_York")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["crontab(day_of_month=1, day_of_week=1)", "crontab(minute=x)", "crontab(0, 1, 2)", "6th fri of x 9:00"],
+)
+def test_other_schedulers_words_without_an_equal_are_no_guess(text: str) -> None:
+    assert accepted(cron=text).startswith(("5 fields", "0-59"))
 
 
 def test_a_time_without_an_offset_beside_a_zone_keeps_the_zone() -> None:

@@ -338,7 +338,8 @@ def list_clock_changes(services: Services, request: Request) -> Response:
             "moved": [
                 {
                     "job_id": job.job_id,
-                    "timezone": job.schedule.timezone,
+                    # `at` is stored as an instant, without its zone.
+                    "timezone": job.spec.schedule.get("timezone") or job.schedule.timezone,
                     "change_at": rfc3339(at),
                     "text": text,
                 }

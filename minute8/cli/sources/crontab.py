@@ -20,22 +20,10 @@ from common.hints import steps_in_range
 from minute8.cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
 
 _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
-# The first words of commands in a system crontab (/etc/crontab, cron.d), whose entries have a column for the user.
-_USERS: Final = frozenset(
-    (
-        "root",
-        "nobody",
-        "daemon",
-        "www-data",
-        "backup",
-        "mail",
-        "postgres",
-        "mysql",
-        "nginx",
-        "apache",
-        "ubuntu",
-    )
-)
+# The first words of entries of a system crontab (/etc/crontab, cron.d), which have a column for the user.
+_USERS: Final = frozenset(("root", "nobody", "daemon", "www-data", "postgres", "apache", "ubuntu"))
+# Users that are also commands: `mail -s report` is no column.
+_USERS_OR_COMMANDS: Final = _USERS | {"backup", "mail", "mysql", "nginx"}
 # Above its fields such a crontab says "# m h dom mon dow user command".
 _USER_COLUMN: Final = re.compile(r"^#.*\bdow\s+user(?:-name)?\b|^#.*\* user-name\b", re.MULTILINE)
 _ENTRY = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*\S)\s*$")
@@ -77,9 +65,13 @@ def _commands(text: str) -> Iterator[str]:
 
 
 def _have_users(commands: Iterator[str]) -> bool:
-    first_words = (command.split()[0] for command in commands)
-    first = next(first_words, None)
-    return first in _USERS and all(word in _USERS for word in first_words)
+    """Each entry begins with a user before its command, and one of them is a user alone."""
+    is_user = False
+    for user, _, command in (text.partition(" ") for text in commands):
+        if user not in _USERS_OR_COMMANDS or not command:
+            return False
+        is_user |= user in _USERS
+    return is_user
 
 
 def _unquoted(value: str) -> str:
