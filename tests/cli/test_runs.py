@@ -50,6 +50,19 @@ def test_runs_show_prints_attempts_and_log(desk: Desk) -> None:
     assert desk("runs", "show", "nothing", "--last").code == 3
 
 
+def test_a_run_whose_call_timed_out_says_that_its_function_goes_on(desk: Desk) -> None:
+    world = desk.office.world
+    world.target.answer = lambda event: Outcome(ok=False, unanswered=True, error_type="TimedOut")
+    desk.office.alice(
+        "PUT", "/v1/jobs/long", job(cron="15 3 * * *", overlap="skip", retry={"max_attempts": 2})
+    )
+    world.run_until("2026-11-21T03:16:00Z", ticks=True)
+    shown = desk("runs", "show", "alice:long:20261121T031500Z").out
+    assert "its work may go on until  2026-11-21T03:30:1" in shown
+    world.run_until("2026-11-21T03:48:00Z")
+    assert "go on" not in desk("runs", "show", "alice:long:20261121T031500Z").out
+
+
 def test_a_run_that_waits_for_its_turn_says_so_and_is_not_late(desk: Desk) -> None:
     waiting = {
         "completion": "callback",

@@ -132,6 +132,7 @@ def show(
         ("waits for its turn", _turn_words(run, now)),
         ("late by", seconds(run.get("lateness_s"))),
         ("took", seconds(run.get("duration_s"))),
+        ("its work may go on until", when(run.get("work_until"), now)),
         ("next attempt", when(run.get("next_attempt_at"), now)),
         *_sign_rows(run, now),
         ("trigger", run["trigger"]),
