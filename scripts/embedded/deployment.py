@@ -234,7 +234,7 @@ def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> st
         digest.update((layer / ".requirements").read_bytes())
     files = [
         service / "serverless.yml",
-        *(service / "deploy").glob("*.yml"),
+        *(path for path in (service / "deploy").iterdir() if path.suffix in (".yml", ".js")),
         *(path for name in SOURCES for path in (service / name).rglob("*.py")),
         *(service / "minute8" / "api" / "console_files").rglob("*.gz"),
     ]

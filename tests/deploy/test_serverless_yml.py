@@ -1,7 +1,6 @@
 """serverless.yml gives the intended template: each function's environment, role and limits."""
 
 import json
-import re
 import zipfile
 from collections import Counter
 from pathlib import Path, PurePosixPath
@@ -23,61 +22,9 @@ pytestmark = pytest.mark.embedded
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-EVERY_FUNCTION = {"STAGE", "DEPLOYMENT", "VERSION", "POWERTOOLS_SERVICE_NAME", "LOG_LEVEL"}
-ENVIRONMENT = {
-    "Scheduler": {
-        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
-        *("PLANNING_QUEUE_URL", "PLANNER_SHARE_ENTRIES", "PACK_FROM", "AUDIT_EXPORT"),
-        *("OTLP_ENDPOINT", "OTLP_HEADERS"),
-    },
-    "Planner": {
-        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EXECUTIONS_QUEUE_URL", "EVENT_BUS"),
-        *("PLANNING_QUEUE_URL", "PACK_FROM"),
-    },
-    "Executor": {
-        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
-        *("EXECUTIONS_QUEUE_URL", "EXECUTOR_TIMEOUT_S", "EVENT_BUS", "PLAIN_HTTP_TARGETS"),
-        *(
-            "SERVICE_LATENESS_S",
-            "PLANNING_QUEUE_URL",
-            "GROUP_METRICS",
-            "API_URL",
-            "API_PATH_PREFIX",
-            "SECRETS_KEY",
-        ),
-        *("OTLP_ENDPOINT", "OTLP_HEADERS", "OTLP_RATIO"),
-    },
-    "Notifier": {
-        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "PLAIN_HTTP_TARGETS"),
-        *("DAILY_REPORT_TOPIC", "DAILY_REPORT_HOUR", "EXECUTIONS_QUEUE_URL", "SECRETS_KEY", "EVENT_BUS"),
-    },
-    "Exporter": {"JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "RUNS_EXPORT"},
-    "Outcomes": {"JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE", "EVENT_BUS"},
-    "Api": {
-        *("JOBS_TABLE", "DUE_TABLE", "TENANTS_TABLE", "RUNS_TABLE"),
-        *(
-            "EXECUTIONS_QUEUE_URL",
-            "EXECUTOR_TIMEOUT_S",
-            "PLAIN_HTTP_TARGETS",
-            "SPREAD_S",
-            "PLANNING_QUEUE_URL",
-        ),
-        *("MAXIMUM_CONCURRENCY", "MAXIMUM_POLLERS", "API_PATH_PREFIX"),
-        *("EVENT_BUS", "REGISTRATIONS_DEAD_URL"),
-        *("JWT_ISSUER", "JWT_AUDIENCE", "JWT_TENANT_CLAIM", "JWT_ROLE_CLAIM"),
-        *("JWT_ROLES", "JWT_DEFAULT_ROLE", "JWT_ALGORITHMS", "JWKS_URL"),
-        *("JWT_CONSOLE_CLIENT", "JWT_CONSOLE_SCOPE", "RUNBOOK_URL", "SECRETS_KEY"),
-    },
-}
-
+# The canary has neither settings nor a version.
+FUNCTIONS = ("Scheduler", "Planner", "Executor", "Notifier", "Exporter", "Outcomes", "Api")
 ROLES = [function.title() for function in inventory.FUNCTIONS]
-
-
-@pytest.mark.parametrize("function", ENVIRONMENT)
-def test_a_function_is_given_the_environment_that_it_uses(template: dict[str, Any], function: str) -> None:
-    variables = template["Resources"][f"{function}LambdaFunction"]["Properties"]["Environment"]["Variables"]
-    assert set(variables) == ENVIRONMENT[function] | EVERY_FUNCTION
-    assert variables["VERSION"] == VERSION
 
 
 @pytest.mark.parametrize("function", ["Scheduler", "Planner"])
@@ -90,22 +37,16 @@ def test_functions_that_write_packs_are_updated_after_functions_that_read_them(
 def test_each_deployment_publishes_all_functions_under_its_digest(template: dict[str, Any]) -> None:
     resources = template["Resources"]
     digest = template["Outputs"]["Deployment"]["Value"]
-    for function in ENVIRONMENT:
+    for function in FUNCTIONS:
         version, alias = resources[f"{function}Live{digest}"], resources[f"{function}Live"]
         variables = resources[f"{function}LambdaFunction"]["Properties"]["Environment"]["Variables"]
         assert version["Properties"]["Description"] == variables["DEPLOYMENT"] == digest
+        assert variables["VERSION"] == VERSION
         assert alias["Properties"]["FunctionVersion"] == {
             "Fn::GetAtt": [f"{function}Live{digest}", "Version"]
         }
         # What a new version writes, the new executor reads.
         assert alias.get("DependsOn", []) == ([] if function == "Executor" else ["ExecutorLive"])
-
-
-def test_the_configuration_reads_what_the_functions_are_given() -> None:
-    read = set(re.findall(r'env(?:\.get\(|\[)"([A-Z0-9_]+)"', (ROOT / "common" / "config.py").read_text()))
-    # deploy/live.js sets DEPLOYMENT; the doctor reads both.
-    for_others = {"POWERTOOLS_SERVICE_NAME", "VERSION", "DEPLOYMENT"}
-    assert read == set.union(EVERY_FUNCTION - for_others, *ENVIRONMENT.values())
 
 
 @pytest.mark.parametrize("function", ["Executor", "Outcomes"])
@@ -314,7 +255,7 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     ]
     assert Counter(kept) == {
         "AWS::DynamoDB::Table": 5,
-        "AWS::Lambda::Version": len(ENVIRONMENT),
+        "AWS::Lambda::Version": len(FUNCTIONS),
         "AWS::KMS::Key": 1,
     }
     assert compiled.count('"PointInTimeRecoveryEnabled": true') == 5
