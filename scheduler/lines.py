@@ -6,7 +6,7 @@ person raises, a job that no longer has the key: each costs a run in line ten mi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,9 @@ from common.jobs.former_jobs import load_jobs
 from common.jobs.former_runs import next_message
 from common.jobs.job import DELETED, Job
 from common.planning.chores import Done, Position
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
-from common.runs.holders import Holders, State
+from common.runs.holders import Holders, State, damaged_names
 from common.runs.records import Runs
 from common.runs.states import QUEUED, RETRYING
 from common.storage import keys
@@ -80,9 +80,9 @@ class Lines:
         self.queue.send(overdue)
         unplaced = self._unplaced(tenant, item, state)
         holders.wake(unplaced)
-        for name, executions in (("woken", woken), ("overdue", overdue), ("unplaced", unplaced)):
-            if executions:
-                done.counts[name] += len(executions)
+        counted: dict[str, Sequence[object]] = {"woken": woken, "overdue": overdue, "unplaced": unplaced}
+        counted["damaged"] = damaged_names(item)
+        done.counts.update({name: len(listed) for name, listed in counted.items() if listed})
 
     def _unplaced(self, tenant: str, item: Item, state: State) -> list[Execution]:
         """Those whose places somebody has damaged: their records say whether they still wait."""
@@ -117,5 +117,4 @@ def _over_soon(state: State, until: float) -> Iterator[Execution]:
     """Those whose wait is over by then, each when it is."""
     for place in state.waiting.values():
         if place.until <= until:
-            with suppress(UnreadableMessage):
-                yield replace(Execution.decode(place.message), not_before_at=int(place.until) + 2)
+            yield replace(Execution.decode(place.message), not_before_at=int(place.until) + 2)

@@ -107,7 +107,10 @@ class State(NamedTuple):
 
     @classmethod
     def of(cls, stored: Item | None, now: float) -> State:
-        """What an item holds. What somebody has damaged is past: the limit is exceeded until those runs end. Pure."""
+        """What an item holds. What somebody has damaged is past: the limit is exceeded until those runs end.
+
+        Nobody waits behind a damaged place, whose run a chore finds by its record. Pure.
+        """
         item = stored or {}
         return cls(_possible(item.get("holders"), Lease, now), _possible(item.get("waiting"), Place, now))
 
@@ -151,15 +154,10 @@ class State(NamedTuple):
         return State({**self.holders, name: lease}, waiting)
 
     def woken(self, now: float) -> list[Execution]:
-        """Those that can go on now, the one that waits longest first. One that cannot be read is passed over."""
-        woken = []
+        """Those that can go on now, the one that waits longest first."""
         going = sum(held.until >= now for held in self.holders.values())
-        for nth, name in enumerate(self.in_line()):
-            place = self.waiting[name]
-            if going + nth < place.permits:
-                with suppress(UnreadableMessage):
-                    woken.append(Execution.decode(place.message))
-        return woken
+        line = enumerate((self.waiting[name] for name in self.in_line()), going)
+        return [Execution.decode(place.message) for nth, place in line if nth < place.permits]
 
     def with_permits(self, permits: Mapping[str, int]) -> State:
         """With these numbers of permits by the ids of jobs, which a person may have changed since."""
@@ -388,9 +386,12 @@ def _possible(entries: object, kind: type[Entry], now: float) -> dict[str, Entry
     """Those whose end is not further away than it can be. A place is kept for a day after its end."""
     possible = {}
     for name, entry in entries.items() if isinstance(entries, dict) else ():
-        with suppress(ValidationError):
+        with suppress(ValidationError, UnreadableMessage):
             read = convert(entry, kind)
-            from_at = now - _PLACE_KEPT_S if isinstance(read, Place) else 0
+            from_at = 0.0
+            if isinstance(read, Place):
+                from_at = now - _PLACE_KEPT_S
+                Execution.decode(read.message)
             if from_at <= read.until <= now + read.bound_s:
                 possible[name] = read
     return possible

@@ -96,6 +96,15 @@ def test_a_permit_a_place_or_neither(stored: Item | None, of: Limit, gets: str) 
     assert answer(stored, of) == gets
 
 
+def test_a_place_whose_message_cannot_be_read_is_passed_over() -> None:
+    damaged = {**place(NOW - 9), "message": "?"}
+    assert answer(item(None, {OTHER: damaged}), limit()) == "taken"
+    assert answer(item(None, {OTHER: damaged, ME: place()}), limit()) == "taken"
+    waits = place(job_id="third")
+    _, (is_left, woken) = leave(item({ME: held()}, {OTHER: damaged, THIRD: waits}), Permit(KEY, RUN, 1), NOW)
+    assert (is_left, [execution.job_id for execution in woken]) == (True, ["third"])
+
+
 @pytest.mark.parametrize(("doing", "bound_s"), LEASE_BOUNDS_S.items())
 def test_an_end_further_away_than_its_kind_allows_is_past(doing: Doing, bound_s: int) -> None:
     furthest = NOW + bound_s + MARGINS_S
