@@ -146,11 +146,13 @@ class Shares:
             & (Attribute("planning_until") == window.end)
             & (divided_until.is_absent | (divided_until < window.end))
         )
-        if not self._table.update_if(keys.MARK, counts, undivided):  # another tick was faster
-            for key in recorded:
-                self._table.delete(key)
+        is_taken = self._table.update_if(keys.MARK, counts, undivided) is not None
         mark = self._index.mark()
         assert mark is not None
+        # A refusal may be of our own write, repeated after its answer was lost.
+        if not is_taken and (mark.divided_until, mark.division) != (window.end, division):
+            for key in recorded:
+                self._table.delete(key)
         return mark
 
     def unconfirmed(self, mark: Mark) -> list[int]:

@@ -99,18 +99,20 @@ class Play:
             self._say(f"a tick was cut off: {type(error).__name__}")
 
     def settle(self, faults: Sequence[tuple[float, float]] = ()) -> Verdict:
-        """Wait until all due executions have ended; dead letters are sent again, as an operator would do.
+        """Wait until all due executions have ended, or for as long as one can take none has.
 
-        `faults`: begin and end of each fault.
+        Dead letters are sent again, as an operator would do. `faults`: begin and end of each fault.
         """
         due = self._due()
         self._say(f"peace; {len(due)} executions were due")
-        give_up_at, next_word = time.time() + self._settle_s(), 0.0
+        settle_s, fewest, next_word = self._settle_s(), len(due) + 1, 0.0
         while True:
             self._tick_if_due()
             self._redrive()
             runs = self._stage.runs(due)
             unended = [e for e in due if runs.get(e.execution_id, {}).get("status") not in ENDED]
+            if len(unended) < fewest:
+                fewest, give_up_at = len(unended), time.time() + settle_s
             if not unended or time.time() > give_up_at:
                 break
             if time.time() > next_word:
@@ -145,6 +147,6 @@ class Play:
 
 
 def _longest_s(job: Job) -> float:
-    """How long a run of the job takes that first waits for the work of another one's call."""
-    retry = job.spec.retry
-    return job.work_s + retry.max_attempts * (job.spec.timeout_s + retry.cap_s)
+    """How long a run of the job takes. If it is limited, each attempt waits for the work of the call before."""
+    retry, work_s = job.spec.retry, job.work_s if job.spec.is_limited else job.spec.timeout_s
+    return retry.max_attempts * (work_s + retry.cap_s)

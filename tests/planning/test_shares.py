@@ -82,6 +82,21 @@ class Mortal:
         return call
 
 
+class LosesAnswers:
+    """A client of which each answer about the mark is lost, and the request sent again."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def update_item(self, **request: Any) -> Any:
+        if request["Key"]["pk"]["S"] == keys.MARK["pk"]:
+            self._client.update_item(**request)
+        return self._client.update_item(**request)
+
+
 class Queue:
     """The planning queue: it records the messages."""
 
@@ -227,6 +242,17 @@ def test_a_registration_while_planners_are_at_it_runs_once(fleet: Fleet) -> None
     assert ran(fleet.world) == sorted(
         [*(run for run in DUE if run[0] != "a0"), ("new", "2026-11-21T03:25:00Z")]
     )
+
+
+def test_a_division_whose_answer_is_lost_counts(fleet: Fleet) -> None:
+    """The tick took the repeated request for another tick's, and deleted the shares that its own mark named."""
+    due = Table(LosesAnswers(fleet.world.dynamodb), "test-due", now=fleet.world.clock.now)
+    scheduler = fleet.scheduler()
+    assert scheduler.fan_out
+    fan_out = replace(scheduler.fan_out, shares=Shares(due))
+    assert replace(scheduler, fan_out=fan_out).tick().shares == 3
+    fleet.plan_all()
+    assert ran(fleet.world) == DUE
 
 
 def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
