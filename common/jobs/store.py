@@ -296,10 +296,8 @@ class JobStore:
     def _end_runs(self, deleted: Sequence[Job]) -> None:
         """Have executors end what goes on of deleted jobs. If this fails, their leases end it."""
         for job in deleted:
-            try:
+            with telemetry.tolerated("runs are left to their leases", job=job.key):
                 FormerRuns(self.jobs.beside("runs"), self.queue).end(job)
-            except Exception:  # noqa: BLE001  the job is deleted
-                _log.exception("runs are left to their leases: %s", job.key)
 
     def _write(self, tx: Transaction, old: Job | None, new: Job, now: float) -> PendingRegistration | None:
         """Add the change of one job to `tx`."""
