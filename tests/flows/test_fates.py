@@ -123,6 +123,23 @@ def test_pauses_without_a_second_in_them_make_a_job_forget_no_other(world: World
     assert world.statuses(*KEY) == ["skipped(paused)", "succeeded"]
 
 
+@pytest.mark.parametrize(("later_pauses", "status"), [(9, "skipped(paused)"), (10, "succeeded")])
+def test_a_job_remembers_its_last_ten_pauses(world: World, later_pauses: int, status: str) -> None:
+    world.registry.create(*KEY, job(cron="20 3 * * *"))
+    world.run_until("2026-11-21T03:19:00Z", ticks=True)
+    world.store.pause(*KEY)
+    world.clock.move_to(at("2026-11-21T03:20:00Z"))
+    for second in range(1, later_pauses + 1):
+        world.clock.move_to(at(f"2026-11-21T03:20:{2 * second:02}Z"))
+        world.store.resume(*KEY)
+        world.clock.move_to(at(f"2026-11-21T03:20:{2 * second + 1:02}Z"))
+        world.store.pause(*KEY)
+    world.clock.move_to(at("2026-11-21T03:21:00Z"))
+    world.store.resume(*KEY)
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    assert world.statuses(*KEY) == [status]
+
+
 def begin_hold(world: World) -> None:
     rules = world.executor.tenants
     assert isinstance(rules, AnyTenant)
