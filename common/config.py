@@ -43,7 +43,7 @@ class Config:
     # An execution that starts later than this does not count as good (executor/recorder.py).
     service_lateness_s: float
     # Schedule groups of EventBridge's API that have metrics of their own: `acme/billing,acme/default`.
-    group_metrics: str
+    schedule_group_metrics: str
     planner_share_entries: int
     # A second with more executions in a share is crowded (common/planning/packs.py); 0: none is.
     pack_from: int
@@ -63,7 +63,7 @@ class Config:
     # The bucket with object lock to which ticks write the seals over the audit.
     audit_export: str
     # The topic of SNS to which the notifier sends the daily report, and the hour (UTC) up to which it counts.
-    daily_report_topic: str
+    daily_report_topic_arn: str
     daily_report_hour: int
     # The ARN of the key for tenants' secrets; empty: they can put none.
     secrets_key: str
@@ -102,7 +102,7 @@ class Config:
             loopback_targets=env.get("PLAIN_HTTP_TARGETS", "") == "loopback"
             and env.get("STAGE") in EMBEDDED_STAGES,
             service_lateness_s=float(env.get("SERVICE_LATENESS_S", "1")),
-            group_metrics=env.get("GROUP_METRICS", ""),
+            schedule_group_metrics=env.get("SCHEDULE_GROUP_METRICS", ""),
             planning_queue_url=env.get("PLANNING_QUEUE_URL", ""),
             planner_share_entries=int(env.get("PLANNER_SHARE_ENTRIES", "20000")),
             pack_from=int(env.get("PACK_FROM", "1")),
@@ -114,7 +114,7 @@ class Config:
             registrations_dead_url=env.get("REGISTRATIONS_DEAD_URL", ""),
             runs_export=env.get("RUNS_EXPORT", ""),
             audit_export=env.get("AUDIT_EXPORT", ""),
-            daily_report_topic=env.get("DAILY_REPORT_TOPIC", ""),
+            daily_report_topic_arn=env.get("DAILY_REPORT_TOPIC_ARN", ""),
             daily_report_hour=int(env.get("DAILY_REPORT_HOUR", "6")),
             secrets_key=env.get("SECRETS_KEY", ""),
             otlp_endpoint=env.get("OTLP_ENDPOINT", ""),

@@ -76,7 +76,7 @@ def _log_and_count(reports: list[Report], failed: int) -> None:
     if (level := service_level(reports, config().service_lateness_s)).total:
         metrics.add_metric(telemetry.SERVICE_GOOD, "Count", level.good)
         metrics.add_metric(telemetry.SERVICE_TOTAL, "Count", level.total)
-    if groups := config().group_metrics:
+    if groups := config().schedule_group_metrics:
         _count_groups(groups, reports)
     if failed:
         metrics.add_metric(telemetry.MESSAGES_FAILED, "Count", failed)

@@ -30,7 +30,7 @@ def handle(event: object, context: object) -> dict[str, Any]:
     counts = dict(deployed.round(began_at + _MAX_READ_START_S, began_at + _MAX_SEND_START_S))
     if counts:
         telemetry.logger().info("notices", messages=counts)
-    if config().daily_report_topic:
+    if config().daily_report_topic_arn:
         send_daily_report(deployed.clock.now())
     return counts
 
@@ -47,7 +47,7 @@ def _daily_reports() -> DailyReports:
     from executor.targets.clients import client
     from minute8.notifier.daily_report import DailyReports
 
-    settings, topic = config(), config().daily_report_topic
+    settings, topic = config(), config().daily_report_topic_arn
     sns = client("sns", {"arn": topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)
     letters = DeadLetters(aws.sqs(), settings.required("executions_queue_url"))
     tables = _deployment().tables

@@ -87,3 +87,13 @@ def test_functions_are_given_what_their_code_reads(handler: str) -> None:
 
 def test_the_configuration_reads_what_the_functions_are_given() -> None:
     assert names_in(CONFIG) - {"AWS_ENDPOINT_URL"} - FOR_OTHERS == set().union(*map(given_to, FUNCTIONS))
+
+
+def test_a_variable_that_a_parameter_gives_has_its_name() -> None:
+    different = {}
+    for function in (SERVICE["provider"], *FUNCTIONS.values()):
+        for name, value in function["environment"].items():
+            of_parameters = re.findall(r"\$\{param:(\w+)\}", str(value))
+            if of_parameters and name != re.sub("([A-Z])", r"_\1", of_parameters[0]).upper():
+                different[name] = value
+    assert different == {}
