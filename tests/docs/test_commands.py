@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from minute8.cli.commands.table import ENTRIES
+from minute8.cli.commands import table
 from minute8.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,10 +80,10 @@ def test_existing_commands_are_documented(path: str) -> None:
     assert re.search(rf"\bminute8 {path}\b|{listed}", text), f"docs/cli.md does not tell of minute8 {path}"
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("name", table.COMMANDS)
 def test_help_shows_what_the_command_says_of_itself(name: str) -> None:
     first_paragraph = below(COMMAND)[name].help.split("\n\n")[0]
-    assert ENTRIES[name].summary == " ".join(first_paragraph.split())
+    assert table.summary(table.COMMANDS[name]) == " ".join(first_paragraph.split())
 
 
 @pytest.mark.parametrize("path", COMMANDS)
