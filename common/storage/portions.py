@@ -55,7 +55,9 @@ class Portions:
             self.table.put({**self.key(name), "data": packed(text), "expires_at": expires_at})
         names = [*kept, *portions]
         item: Item = {**self.key(""), **head, "token": token, "portions": names, "expires_at": expires_at}
-        if not self.table.put_if(item, Attribute("token") == replaces if replaces else self.table.absent):
+        as_read = Attribute("token") == replaces if replaces else self.table.absent
+        # A refusal may be of our own write, repeated after its answer was lost.
+        if not self.table.put_if(item, as_read) and (self.head() or {}).get("token") != token:
             self._remove(portions)
             return None
         self._remove(dropped)
