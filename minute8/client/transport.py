@@ -97,9 +97,11 @@ class Transport(AnyCall, Blocking):
 
 def base_of(url: str, key: str) -> dict[str, Any]:
     """What every request of a client shares, as arguments of httpx's clients."""
+    # A callback has no key, and "Bearer " is no header.
+    authorization = {"Authorization": f"Bearer {key}"} if key else {}
     return {
         "base_url": url.rstrip("/").removesuffix("/v1"),
-        "headers": {"Authorization": f"Bearer {key}", "User-Agent": "minute8-client"},
+        "headers": authorization | {"User-Agent": "minute8-client"},
         "timeout": _TIMEOUT,
     }
 

@@ -237,3 +237,16 @@ def test_lines_that_are_busy_are_sent_again_and_what_stays_busy_raises(
         minute8.put_jobs([{**line, "name": "changed"} for line in lines])
     assert [line["result"] for line in raised.value.results] == ["refused"] * 3
     assert sum(waits[2:]) == 120
+
+
+def test_a_client_without_a_key_can_call_back() -> None:
+    """`Authorization: Bearer ` is refused by the HTTP library itself, so no callback was ever sent."""
+    sent: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"execution_id": "a:b:c", "status": "succeeded", "stop": False})
+
+    with Client("https://api.test/", "", transport=httpx.MockTransport(answer)) as minute8:
+        minute8.call_back("a:b:c", "token", "succeeded", result="400 rows")
+    assert "authorization" not in sent[0].headers

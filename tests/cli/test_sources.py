@@ -256,6 +256,17 @@ def test_a_workflow_without_a_schedule_is_named(key: str) -> None:
 def test_the_kinds_of_a_file_without_jobs_are_named() -> None:
     text = "kind: Deployment\n---\nkind: Service\n"
     assert "Deployment, Service" in foreign.without_jobs("a.yaml", "cronjob", text)
+    many = "".join(f"kind: Kind{number}\n---\n" for number in range(300))
+    assert foreign.without_jobs("a.yaml", "cronjob", many).count("Kind") == 5
+    assert "Kind4 and 295 more" in foreign.without_jobs("a.yaml", "cronjob", many)
+
+
+def test_a_template_is_refused_with_its_line() -> None:
+    """As of public manifests with a placeholder in the place of `image: …`."""
+    text = "kind: CronJob\nspec:\n  IMAGE_OF_REPORT\n  policy: Always\n"
+    (refused,) = read("cronjob", text)
+    words = "not YAML: line 4: mapping values are not allowed here; of a template, import what it renders"
+    assert refused.refusal == words
 
 
 @pytest.mark.parametrize(

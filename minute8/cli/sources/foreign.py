@@ -53,6 +53,7 @@ _FOREIGN: Final = (
         "import the crontab that it makes: `whenever | minute8 import - --target ARN`",
     ),
 )
+_KINDS_NAMED: Final = 5
 _JOB_LINE: Final = re.compile(r'\s*\{[^\n]*"job_id"')
 # What `aws scheduler list-schedules` prints has neither expressions nor whole targets.
 _SUMMARIES: Final = re.compile(r'"Schedules"\s*:\s*\[')
@@ -79,12 +80,18 @@ def without_jobs(file: str, source: str, text: str) -> str:
             f"{file} is a GitHub workflow without `on.schedule`: nothing in it fires by time; "
             "import the workflows that have one"
         )
-    kinds = sorted(set(re.findall(r"^\s*-?\s*kind:\s*(\w+)", text, re.MULTILINE)))
+    kinds = list(dict.fromkeys(re.findall(r"^\s*-?\s*kind:\s*(\w+)", text, re.MULTILINE)))
     if source == "cronjob" and "CronJob" in kinds:  # inside another object, since none is one
-        outer_kinds = ", ".join(kind for kind in kinds if kind != "CronJob") or "another object"
+        outer_kinds = _named([kind for kind in kinds if kind != "CronJob"]) or "another object"
         return (
             f"{file} names CronJobs inside {outer_kinds} and has none of its own: import what renders it, "
             "such as `kubectl kustomize DIR | minute8 import -`, or `kubectl get cronjobs -o yaml` of the cluster"
         )
-    inside = f"; its objects are of the kinds {', '.join(kinds)}" if kinds else ""
+    inside = f"; its objects are of the kinds {_named(kinds)}" if kinds else ""
     return f"{file}, read as {source}, has no jobs{inside}; --format names another format"
+
+
+def _named(kinds: list[str]) -> str:
+    """The first kinds of a file, and how many more there are."""
+    more = f" and {len(kinds) - _KINDS_NAMED} more" if len(kinds) > _KINDS_NAMED else ""
+    return ", ".join(kinds[:_KINDS_NAMED]) + more

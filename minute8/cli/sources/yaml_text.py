@@ -37,6 +37,9 @@ def load_documents(text: str) -> list[Any]:
     try:
         documents = list(yaml.load_all(text, Loader))
         nodes = _nodes(documents, {})
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ValueError(f"{line}{error.problem}; of a template, import what it renders") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(str(error)) from error
     if nodes == math.inf:
