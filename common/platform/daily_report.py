@@ -122,7 +122,8 @@ class DailyReport:
         ]
         if self.fresh_at < self.until_at:
             lines.append(f"Runs are counted until {_minute(self.fresh_at)}.")
-        return "\n".join(lines) + "\n"
+        # A damaged item's text, which has line ends, is one line as well.
+        return "".join(" ".join(line.splitlines()) + "\n" for line in lines)
 
     def _not_running(self) -> list[str]:
         """How many jobs and addresses do not run, and the newest ones of each tenant by name."""

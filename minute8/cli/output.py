@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -39,25 +38,32 @@ _STYLES = {
 }
 
 
-# What a terminal obeys instead of showing: controls but for the end of a line and the tab, and what turns the direction
-# of reading or ends a line. Half of a surrogate pair cannot be written at all.
+# What a terminal obeys instead of showing: controls but for the tab, and what turns the direction of reading or ends a
+# line. Half of a surrogate pair cannot be written at all.
 _OBEYED: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def visible(text: str) -> str:
-    """A text as data: what a terminal would obey is shown as `\\u{…}`."""
+    """A text as data in one line: what a terminal would obey is shown as `\\u{…}`."""
     return _OBEYED.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
-class _Terminal(Console):
-    """Each text that it shows is data: it comes from tenants, from AWS, or from a file."""
+def _as_data(shown: Any) -> Any:
+    """What is to be printed, each of its texts as one line."""
+    if isinstance(shown, str):
+        return Text(visible(shown))
+    if isinstance(shown, Text) and (plain := visible(shown.plain)) != shown.plain:
+        return shown.blank_copy(plain)
+    return shown
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        if isinstance(renderable, Text) and (plain := visible(renderable.plain)) != renderable.plain:
-            renderable = renderable.blank_copy(plain)
-        return super().render(renderable, options)
+
+class _Terminal(Console):
+    """Each text that it prints is data in one line: it comes from tenants, AWS or a file. More lines are more texts."""
+
+    def print(self, *objects: Any, sep: str = " ", **options: Any) -> None:
+        super().print(*map(_as_data, objects), sep=sep, **options)
 
 
 def console(*, on_stderr: bool = False) -> Console:
@@ -89,18 +95,24 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 def print_exact(text: str) -> None:
     """Print JSON, or YAML that quotes like it: what a terminal would obey is escaped, and read back as it was."""
-    sys.stdout.write(_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    lines = (_OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", line) for line in text.split("\n"))
+    sys.stdout.write("\n".join(lines))
     sys.stdout.flush()
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> Table:
-    """A table without borders; long cells are folded."""
+    """A table without borders; long cells are folded. A tuple is a cell with several lines."""
     drawn = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         drawn.add_column(column, overflow="fold")
     for row in rows:
-        drawn.add_row(*(cell if isinstance(cell, Text) else Text(visible(str(cell))) for cell in row))
+        drawn.add_row(*map(_cell, row))
     return drawn
+
+
+def _cell(value: Any) -> Text:
+    lines = value if isinstance(value, tuple) else (value,)
+    return Text("\n").join(_as_data(line if isinstance(line, Text) else str(line)) for line in lines)
 
 
 def show_list(

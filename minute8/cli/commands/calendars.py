@@ -102,7 +102,7 @@ def show(ctx: typer.Context, name: _Name, as_json: AsJson = False) -> None:
     """Show a calendar's dates."""
     with session(ctx).client() as client:
         calendar = client.get_calendar(name)
-    print_json(calendar) if as_json else console().print("\n".join(calendar["dates"]))
+    print_json(calendar) if as_json else console().print(*calendar["dates"], sep="\n")
 
 
 @app.command("delete")

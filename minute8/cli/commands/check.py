@@ -91,7 +91,7 @@ def _print(contradictions: Sequence[Contradiction]) -> None:
     if not contradictions:
         console().print("jobs, due entries, groups, tenants, audit and runs agree")
         return
-    rows = [(item.name, item.subject.name, f"{item.detail}\n→ {_effect(item)}") for item in contradictions]
+    rows = [(item.name, item.subject.name, (item.detail, f"→ {_effect(item)}")) for item in contradictions]
     console().print(output.table(("CONTRADICTION", "OF", "FOUND"), rows))
 
 

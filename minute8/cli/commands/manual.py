@@ -88,11 +88,8 @@ def unskip(ctx: typer.Context, job_ids: JobIds, as_json: AsJson = False) -> None
     def show(restored: RestoredFires) -> None:
         of_job = f"{restored['job_id']} " if len(job_ids) > 1 else ""
         lines = [f"{of_job}{at} runs" for at in restored["fires"]]
-        console().print(
-            "\n".join(lines) or f"{of_job}nothing to undo: no skipped fire time is more than a minute away",
-            soft_wrap=True,
-            markup=False,
-        )
+        nothing = f"{of_job}nothing to undo: no skipped fire time is more than a minute away"
+        console().print(*(lines or [nothing]), sep="\n", soft_wrap=True)
 
     change_each(ctx, job_ids, lambda client, job_id: client.unskip_fires(job_id), show, as_json)
 

@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from common.clock import SystemClock
@@ -32,7 +31,7 @@ from common.timing.instants import rfc3339
 from minute8.cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
 from minute8.cli.job_options import read_json, read_json_file
 from minute8.cli.options import AsJson, with_options
-from minute8.cli.output import console, print_json, say
+from minute8.cli.output import console, print_json, say, table
 
 DEFAULT_COUNT: Final = 10
 
@@ -184,13 +183,9 @@ def _answer_lines(now: int) -> None:
 
 def _print(out: Console, ahead: Preview) -> None:
     out.print(Text(ahead.sentence, style="bold"))
-    table = Table(box=None, pad_edge=False)
-    table.add_column("UTC")
-    if ahead.timezone != "UTC":
-        table.add_column(ahead.timezone)
-    for fire in ahead.fires:
-        table.add_row(*((fire.utc, fire.local) if ahead.timezone != "UTC" else (fire.utc,)))
-    out.print(table)
+    is_local = ahead.timezone != "UTC"
+    rows = [(fire.utc, *([fire.local] if is_local else [])) for fire in ahead.fires]
+    out.print(table(("UTC", *([ahead.timezone] if is_local else [])), rows))
     for warning in ahead.warnings:
         out.print(Text(f"! {warning}", style="yellow"))
     out.print(Text(f"tzdata {ahead.tzdata}", style="dim"))
@@ -199,14 +194,15 @@ def _print(out: Console, ahead: Preview) -> None:
 def _draw(out: Console, zone: str, pictures: list[ClockPicture]) -> None:
     """Draw for each clock change the local clock, ten-minute cells with their fires, and UTC."""
     if not pictures:
-        out.print(f"\nThe clock of {zone} does not change in this year.")
+        out.print("", f"The clock of {zone} does not change in this year.", sep="\n")
         return
     for picture in pictures:
-        out.print(Text(f"\n{picture.title}:", style="bold"), Text(_what_happens(picture)))
+        out.print()
+        out.print(Text(f"{picture.title}:", style="bold"), Text(_what_happens(picture)))
         for row in draw_rows(picture):
             out.print(row, soft_wrap=True)
     legend = "each is ten minutes: ● fires  ○ fires elsewhere instead  ░ the clock skips it"
-    out.print(Text(f"\n{legend}", style="dim"))
+    out.print("", legend, sep="\n", style="dim")
 
 
 def _what_happens(picture: ClockPicture) -> str:

@@ -11,7 +11,7 @@ from common.platform.daily_report import read_report
 from common.projection.tenants import hour_of
 from minute8.cli.doctor.deployment import connect
 from minute8.cli.options import AsJson
-from minute8.cli.output import print_json, visible
+from minute8.cli.output import console, print_json
 from minute8.cli.session import api_url, session
 
 
@@ -28,4 +28,4 @@ def report(
     if as_json:
         print_json(asdict(read))
     else:
-        typer.echo(visible(read.text()), nl=False)
+        console().print(*read.text().splitlines(), sep="\n", soft_wrap=True)

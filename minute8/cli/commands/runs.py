@@ -142,9 +142,11 @@ def show(
     for attempt in run["attempts"]:
         error = f"{attempt.get('error_type', '')}: {attempt.get('error', '')}".strip(": ")
         words = f"attempt {attempt['attempt']}: {attempt['outcome']} {attempt['started_at']} {error}"
-        out.print(f"\n{words.strip()}", soft_wrap=True)
-        if tail := attempt.get("log_tail"):
-            out.print(tail.rstrip(), soft_wrap=True, style="dim")
+        first, *rest = words.strip().split("\n")
+        out.print("", first, sep="\n", soft_wrap=True)
+        # What the target says in several lines cannot be taken for the command's own.
+        for line in (*rest, *attempt.get("log_tail", "").rstrip().splitlines()):
+            out.print(f"| {line}", soft_wrap=True, style="dim")
 
 
 @app.command()
@@ -197,11 +199,11 @@ def permits(
     )
 
 
-def _sign_rows(run: Run, now: float) -> list[tuple[str, str]]:
+def _sign_rows(run: Run, now: float) -> list[tuple[str, Any]]:
     """What a target that calls back has told, and whether a person wants it to stop."""
     rows = [
         ("waits for a callback", when(run.get("callback_until"), now)),
-        ("started in AWS", "\n".join(run.get("started", ())) or "-"),
+        ("started in AWS", tuple(run.get("started", ())) or "-"),
         ("next look at its end", when(run.get("look_at"), now)),
         ("nobody sees its end", run.get("look_problem", "-")),
     ]

@@ -351,7 +351,7 @@ def _print_effects(effects: RuleEffects, as_json: bool) -> None:
     ]
     if len(lines) == 1:
         lines.append("nothing would break")
-    console().print("\n".join(lines), soft_wrap=True)
+    console().print(*lines, sep="\n", soft_wrap=True)
 
 
 def _print_done(tenant: TenantView, done: str, as_json: bool) -> None:

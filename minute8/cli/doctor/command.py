@@ -171,8 +171,8 @@ class _TextReport:
         self._print(findings)
 
     def agrees(self, finding: Finding, repair: Repair) -> bool:
-        line = f"\n{finding.check}: {finding.message}\n→ {repair.description}"
-        console().print(line, soft_wrap=True)
+        lines = ("", f"{finding.check}: {finding.message}", f"→ {repair.description}")
+        console().print(*lines, sep="\n", soft_wrap=True)
         return self.options.yes or confirm("Do it?")
 
     def repaired(self, result: RepairResult) -> None:
@@ -201,7 +201,7 @@ class _TextReport:
             (
                 Text(finding.level, style=_STYLES[finding.level]),
                 finding.check,
-                f"{finding.message}\n→ {finding.remedy}" if finding.remedy else finding.message,
+                (finding.message, f"→ {finding.remedy}") if finding.remedy else finding.message,
             )
             for finding in worst_first
         ]
