@@ -236,7 +236,7 @@ MAX_TENANT_SECRETS: Final = 100
 SECRET_CHARS: Final = 8
 SECRET_BYTES: Final = 4_096
 # | lines of a secret | {SECRET_LINES} | 400 |
-SECRET_LINES: Final = 80
+SECRET_LINES: Final = 64
 # | `secret://` in a job | {MAX_REFERENCES} times, {MAX_JOB_SECRETS} secrets | 400 |
 MAX_REFERENCES: Final = 20
 MAX_JOB_SECRETS: Final = 4

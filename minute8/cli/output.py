@@ -46,8 +46,8 @@ _OBEYED: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """A text as data in one line: what a terminal would obey is shown as `\\u{…}`."""
-    return _OBEYED.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
+    """A text as data in one line: what a terminal would obey is shown as `\\u{…}`, a tab as spaces."""
+    return _OBEYED.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text.expandtabs())
 
 
 def _as_data(shown: Any) -> Any:

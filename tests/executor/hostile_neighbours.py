@@ -45,7 +45,7 @@ def settle(world: World, rng: random.Random) -> None:
     for n in range(10):
         calendars.put("hostile", f"c{n}", {"dates": DATES[:2_500]}, int(world.clock.now()))
     for n in range(4):
-        lines = "\n".join(f"{rng.getrandbits(196):049x}" for _ in range(80))
+        lines = "\n".join(f"{rng.getrandbits(196):049x}" for _ in range(64))
         world.secrets.put("hostile", f"s{n}", lines, world.clock.now())
 
 

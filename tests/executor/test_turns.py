@@ -23,6 +23,8 @@ from executor.batch import execute_batch
 from executor.calling import Turns
 from executor.stages import Message
 from scripts.embedded.strict import quota
+from tests.executor.hostile_neighbours import MEMORY_MB
+from tests.executor.hostile_preparation import JOBS
 from tests.worlds import World, at, job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,6 +208,16 @@ def test_a_batch_reads_a_calendar_once_and_patches_a_payload_once_for_each_sched
     assert len(parsed) == 3
     # Two threads prepare, in any order.
     assert sorted(patch["w"] for patch in patched) == [15, 16]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", JOBS)
+def test_one_call_with_all_points_is_prepared_within_30_ms_of_the_share(name: str) -> None:
+    """Nothing interrupts it. In a process of its own, so that no other test's work counts."""
+    words = [sys.executable, "-m", "tests.executor.hostile_preparation", name]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    cpu_s = json.loads(done.stdout.splitlines()[-1])["cpu_s"]
+    assert 0 < cpu_s * quota.PROCESSOR_MB / MEMORY_MB <= 0.030
 
 
 def lateness(seed: int, hostile: int) -> dict[str, float]:

@@ -59,7 +59,7 @@ def test_a_value_is_decrypted_for_its_tenant_and_name_alone(key: SecretKey, valu
             "0000\\000",
             "x" * (SECRET_BYTES + 1),
             "é" * (SECRET_BYTES // 2 + 1),
-            "ab\n" * 81,
+            "ab\n" * 65,
         ),
         *(None, 12345678, ["a-secret-in-a-list"], {"a": "secret-in-a-map"}, "half a character \ud800"),
     ],
