@@ -59,7 +59,7 @@ def measured(name: str, *, share: bool) -> dict[str, float]:
     world: World = make_world(dynamodb, "2026-11-21T03:12:00Z")
     settle(world, random.Random(1))
     for n in range(4):  # each character has forms of its own: JSON's, a URL's, Python's
-        lines = "\n".join(f'{n}{line:02}' + '"\\é/<' * 7 for line in range(64))
+        lines = "\n".join(f"{n}{line:02}" + '"\\é/<' * 7 for line in range(64))
         world.secrets.put("hostile", f"s{n}", lines, world.clock.now())
     called_at: list[float] = []
 
