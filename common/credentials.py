@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
@@ -19,13 +20,24 @@ CREDENTIALS: Final = (
     ),
     # Words of prose have no digit.
     (re.compile(r"\b(?P<kept>Bearer\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{6,}"), "a bearer token"),
+    # A field or header of JSON, also of JSON in a string of JSON. Tokens of pages and of requests are no secrets.
+    (
+        re.compile(
+            r'(?i)(?P<kept>"(?P<name>(?![\w.-]*(?:next|page|client|request|continuation)[_-]?token\\*")[\w.-]{0,60}?'
+            r"(?:authorization|passwo?r?d|passphrase|pwd|secret|token|cookie|credentials?"
+            r"|(?:api|access|secret|private|signing|account)[_-]?key))"
+            r'\\*"\s*:\s*\\*")(?![^"\\]*secret://|arn:|\{\{)[^"\\]+'
+        ),
+        "a value named {name}",
+    ),
 )
-_SECRET_NAME: Final = re.compile(r"(?i)authorization|token|api-?key|secret|passw|cookie|credential")
 
 
-def is_secret_name(header: str) -> bool:
-    """Whether a header of this name is for a credential."""
-    return bool(_SECRET_NAME.search(header))
+def credentials_in(value: object) -> list[str]:
+    """What in a text, or in a value of JSON, looks like a credential: what each is called."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    matches = ((match, words) for look, words in CREDENTIALS for match in look.finditer(text))
+    return list(dict.fromkeys(words.format(**match.groupdict()) for match, words in matches))
 
 
 def hidden(text: str) -> str:

@@ -53,7 +53,6 @@ from scheduler.summary import TickSummary
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
-    from common.jobs.failures import NotRunningNotes
     from common.runs.records import Runs
 
 # If a window begins sooner than this, its executions are enqueued as fast as possible.
@@ -86,7 +85,6 @@ class Planner:
     events: Events
     quarantine: Quarantine
     ended: EndedJobs
-    notes: NotRunningNotes
     carryover: PaceCarryover
     patient: bool = False
     pack_from: int = PACK_FROM
@@ -105,7 +103,6 @@ class Planner:
             events=deployment.events,
             quarantine=Quarantine(due),
             ended=on_first_use(lambda: deployment.ended_jobs),
-            notes=on_first_use(lambda: _notes(deployment)),
             carryover=PaceCarryover(due),
             patient=patient,
             pack_from=deployment.settings.pack_from,
@@ -151,9 +148,7 @@ class Planner:
         return EntryPlanner(self.index, RememberedCalendars(self.calendars), self.clock, skipped, summary)
 
     def _skip_recorder(self, summary: TickSummary) -> SkipRecorder:
-        return SkipRecorder(
-            self.runs, self.index.log, self.events, self.quarantine, self.ended, self.notes, summary.now
-        )
+        return SkipRecorder(self.runs, self.index.log, self.events, self.quarantine, self.ended, summary.now)
 
     def _enqueue(
         self,
@@ -402,9 +397,3 @@ class SharePlanner:
         if self.shares.advance(share, work.remaining, work.after):
             self.queue.send_bodies([message])
         return False
-
-
-def _notes(deployment: Deployment) -> NotRunningNotes:
-    from common.jobs.failures import NotRunningNotes
-
-    return NotRunningNotes(deployment.tables.jobs, deployment.clock, deployment.events)

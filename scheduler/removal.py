@@ -1,8 +1,9 @@
-"""Deletes ended jobs, and more items of tenants and groups of schedules that are deleted: three chores.
+"""Deletes ended jobs, and more items of deleted tenants and groups of schedules: three chores.
 
-Ended jobs have `after_completion: delete`, and their last run has ended. Jobs of one tenant are deleted several in a
-transaction. Tenants and groups are removed in slices, one after the other; each round begins with another one. What
-there is no time for is left to the next round. Planning is done by then, so removal cannot delay or undo it.
+The first one also tells of jobs that ticks could not plan. Ended jobs have `after_completion: delete`, and their last
+run has ended. Jobs of one tenant are deleted several in a transaction. Tenants and groups are removed in slices, one
+after the other; each round begins with another one. What there is no time for is left to the next round. Planning is
+done by then, so removal cannot delay or undo it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from common.planning.execution import BACKFILL, SCHEDULE
 from common.platform.deletion import Deletion, Deletions
 from common.runs.records import Runs
 from common.runs.run import Run
-from common.runs.states import ENDED
+from common.runs.states import ENDED, INVALID, MISSED
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.excluded_days import Excluded
@@ -50,7 +51,7 @@ _MIN_LOOKBACK_S: Final = 7_800
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Deletes jobs that are over. `store` has Minute8 itself as the author of changes."""
+    """Deletes jobs that are over, and notes those that do not run. `store` has Minute8 itself as the author."""
 
     ended: EndedJobs
     store: JobStore
@@ -74,13 +75,35 @@ class Completion:
             if job := self._over(note):
                 over[note.tenant].append(job)
 
-        failed = done.each(list(newest.values()), look, lambda note: f"{note.tenant}/{note.job_id}")
+        failed = self._tell([note for note in newest.values() if note.not_running], done)
+        failed += done.each(list(newest.values()), look, lambda note: f"{note.tenant}/{note.job_id}")
         undone = {(note.tenant, note.job_id) for note in failed}
         for_each(list(over.values()), lambda jobs: undone.update(self._delete(jobs, done)))
         self.ended.forget([note for note in notes if (note.tenant, note.job_id) not in undone])
         done.counts["deleted"] += sum(
             (job.tenant, job.job_id) not in undone for jobs in over.values() for job in jobs
         )
+
+    def _tell(self, notes: Sequence[Note], done: Done) -> list[Note]:
+        """Note why jobs do not run, one after the other of each tenant. Returns those that are left."""
+        of_tenants: defaultdict[str, list[Note]] = defaultdict(list)
+        for note in notes:
+            of_tenants[note.tenant].append(note)
+
+        def begin(of_tenant: list[Note]) -> None:
+            for note in of_tenant:
+                self._begin(note)
+
+        failed = done.each(list(of_tenants.values()), begin, lambda of_tenant: of_tenant[0].tenant)
+        return [note for of_tenant in failed for note in of_tenant]
+
+    def _begin(self, note: Note) -> None:
+        """Note it, unless the newest run is not one that could not be planned: another one tells for itself."""
+        newest = next(iter(self.runs.of_job(note.tenant, note.job_id, limit=1)), None)
+        if not (note.not_running and newest and newest.reason in (INVALID, MISSED)):
+            return
+        schedule_revision = newest.schedule_revision or None
+        self.store.not_running.begin(note.tenant, note.job_id, note.not_running, schedule_revision)
 
     def _over(self, note: Note) -> Job | None:
         """The job, if it is over."""

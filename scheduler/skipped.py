@@ -20,7 +20,6 @@ from common.timing.schedule import AtTiming
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
-    from common.jobs.failures import NotRunningNotes
     from common.runs.records import Runs
 
 _MAX_BUFFERED_RECORDS: Final = 500
@@ -37,11 +36,9 @@ class SkipRecorder:
     events: Events
     quarantine: Quarantine
     ended_jobs: EndedJobs
-    notes: NotRunningNotes
     now: float
     bad: list[Unreadable] = field(default_factory=list)
     bad_entries: int = 0
-    noted: int = 0
     # How many each record stands for.
     _missed: list[int] = field(default_factory=list)
     _buffered: list[Callable[[], object]] = field(default_factory=list)
@@ -56,9 +53,7 @@ class SkipRecorder:
         last_at = missed.last_fire_at
         last = Execution(missed.tenant, missed.job_id, last_at, last_at, missed.schedule_revision)
         self._unplanned.append(last)
-        self._buffer(lambda: self._record_missed(missed, is_last=is_last))
-        if is_last:
-            self._buffer(lambda: self.ended_jobs.note(last, self.now))
+        self._buffer(lambda: self._record_missed(missed, last, is_last=is_last))
 
     @property
     def missed_count(self) -> int:
@@ -84,8 +79,7 @@ class SkipRecorder:
         self._unplanned.append(execution)
         detail = f"the platform could not plan the job; define it again, or ask the platform: {entry.reason}"
         self._buffer(lambda: self.runs.skip(execution, INVALID, detail, self.now))
-        if is_reported:
-            self._buffer(lambda: self._note(tenant, job_id, INVALID, window_start, detail))
+        self._buffer(lambda: self._note(execution, INVALID, window_start, detail))
 
     def _set_aside(self, entry: Unreadable) -> None:
         with suppress(ItemTooLarge):  # it stays, and the next tick names it again
@@ -110,29 +104,29 @@ class SkipRecorder:
         if len(self._buffered) >= _MAX_BUFFERED_RECORDS:
             self.write()
 
-    def _note(self, tenant: str, job_id: str, reason: str, since_at: int, detail: str) -> None:
-        """Note why a job does not run; of the first ones alone, as an outage has every job miss its times."""
+    def _note(self, execution: Execution, reason: str, since_at: int, detail: str) -> None:
+        """Let the chore of ended jobs tell why the job does not run: an outage has every job miss its times."""
         from common.jobs.not_running import NotRunning
 
-        self.noted += 1
-        self.notes.begin(tenant, job_id, NotRunning(reason, since_at, detail))
+        self.ended_jobs.note(execution, self.now, NotRunning(reason, since_at, detail))
 
-    def _record_missed(self, missed: Missed, *, is_last: bool) -> None:
-        if (run := self.runs.record_missed(missed, self.now)) is None:
+    def _record_missed(self, missed: Missed, last: Execution, *, is_last: bool) -> None:
+        run = self.runs.record_missed(missed, self.now)
+        count = run.skipped_count if run else missed.count
+        from common.jobs.not_running import ENDED, IN_ROW  # most windows miss nothing
+
+        # Also if the record is known: who wrote it may have died before the note.
+        if is_last or count >= IN_ROW:
+            # No run follows the last one, which would tell that the job is over.
+            reason = ENDED if is_last and not isinstance(missed.schedule.timing, AtTiming) else MISSED
+            runs = f"{count} runs in a row were" if count > 1 else "its run was"
+            end = "; no fire time is left" if reason == ENDED else ""
+            self._note(last, reason, missed.first_fire_at, f"{runs} not planned in time{end}")
+        if run is None:
             return
-        count = run.skipped_count
         self._missed.append(count)
         if run.fire_at != missed.last_fire_at:  # that one has a record, and is noted
             self.log.note([run.execution], self.now)
-        from common.jobs.not_running import ENDED, IN_ROW
-
-        # No run follows the last one, which would tell that the job is over.
-        reason = ENDED if is_last and not isinstance(missed.schedule.timing, AtTiming) else MISSED
-        if (is_last or count >= IN_ROW) and self.noted < MAX_REPORTED_ENTRIES:
-            runs = f"{count} runs in a row were" if count > 1 else "its run was"
-            end = "; no fire time is left" if reason == ENDED else ""
-            detail = f"{runs} not planned in time{end}"
-            self._note(missed.tenant, missed.job_id, reason, run.skipped_from_at, detail)
         self.events.publish(
             RUN_SKIPPED,
             {

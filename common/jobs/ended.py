@@ -1,6 +1,7 @@
-"""Jobs with `after_completion: delete`: noted when one of their runs ends and no fire time is left.
+"""Jobs of which a run ended or was not planned, and that may have ended with it, or do not run: noted for a later look.
 
-A note says only that a job may have ended. A planner or a tick looks at the job and its runs, and deletes the job
+A note says only that a job with `after_completion: delete` may have ended; or also why a job does not run, which an
+outage may do to any number of jobs. A planner or a tick looks at the job and its runs, and deletes the job
 (`scheduler/removal.py`). The executor asks for that (`common/planning/removal_requests.py`). It could not delete the
 job itself: each deletion writes the tenant's counts, and 100,000 one-offs can end at the same second.
 """
@@ -23,6 +24,7 @@ from common.timing.schedule import SKIP, AtTiming, Schedule
 
 if TYPE_CHECKING:
     from common.jobs.job import Job
+    from common.jobs.not_running import NotRunning
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Note:
     job_id: str
     fire_at: int
     trigger_id: str
+    not_running: NotRunning | None
 
 
 class EndedJobs:
@@ -51,10 +54,11 @@ class EndedJobs:
             self.note(execution, now)
         return is_over
 
-    def note(self, execution: Execution, now: float) -> None:
-        """Let a tick look at the job. Repeating it changes nothing."""
+    def note(self, execution: Execution, now: float, not_running: NotRunning | None = None) -> None:
+        """Let a tick look at the job, and tell that it does not run. Repeating it changes nothing."""
         key = keys.ended(execution.tenant, execution.job_id, execution.run_name)
-        self._due.put({**key, "expires_at": int(now) + END_NOTE_KEPT_S})
+        told = {"not_running": not_running.note(now)} if not_running else {}
+        self._due.put({**key, "expires_at": int(now) + END_NOTE_KEPT_S, **told})
 
     def excluded(self, job: Job) -> Excluded:
         """The dates of its calendars that exist."""
@@ -65,11 +69,14 @@ class EndedJobs:
 
     def noted(self) -> Iterator[Note]:
         """All notes."""
+        from common.jobs.not_running import NotRunning  # an executor reads none
+
         for partition in keys.partitions("ENDED"):
             for item in self._due.query(Query(partition)):
                 tenant, job_id, run_name = item["sk"].split("#", 2)
                 fire_at, trigger_id = split_run_name(run_name) or (0, "")
-                yield Note(keys.key_of(item), tenant, job_id, fire_at, trigger_id)
+                not_running = NotRunning.of_item(item)
+                yield Note(keys.key_of(item), tenant, job_id, fire_at, trigger_id, not_running)
 
     def forget(self, notes: Sequence[Note]) -> None:
         """Delete these notes. Those that are left because of throttling do no harm: the next tick looks again."""

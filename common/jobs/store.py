@@ -6,6 +6,7 @@ A change takes effect at once: executions that become due in a window that may b
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,13 +36,14 @@ from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
-from common.storage import keys
+from common.storage import expressions, keys
 from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.webhook_secrets import WebhookSecrets
+from common.timing.instants import DAY_S
 
 # A transaction has at most 100 writes. A job that moves to another group needs seven: its item, audit, entries, shard
 # counts and pending entry. The tenant's counts are one more, and so is each calendar or secret that they newly name,
@@ -311,7 +313,7 @@ class JobStore:
         else:
             tx.put(self.jobs, {**job_key, **new.to_item()}, ABSENT)
             tx.check(self.jobs, former_key, as_deleted(old))
-        self._write_note(tx, old, new)
+        self._write_note(tx, old, new, now)
         if old and old.group and moves(old, new):
             self.index.delete_entry(tx, old.group, old.shard, old.tenant, old.job_id)
         if not new.group:
@@ -323,14 +325,18 @@ class JobStore:
             return None
         return self.index.put_pending(tx, entry, new.revision)
 
-    def _write_note(self, tx: Transaction, old: Job | None, new: Job) -> None:
+    def _write_note(self, tx: Transaction, old: Job | None, new: Job, now: float) -> None:
         """Delete a note that is over, with the count of failures, which starts anew.
 
-        Of a job that Minute8 deletes it stays, so that the next round of notices still tells it.
+        Of a job that Minute8 deletes it stays for a day, so that the next round of notices still tells it.
         """
-        is_over = old is not None and old.not_running and not new.not_running
-        if is_over and not (new.state == DELETED and self.by == ITSELF):
-            tx.delete(self.jobs, keys.failure_streak(new.tenant, new.job_id))
+        if old is None or not old.not_running or new.not_running:
+            return
+        key = keys.failure_streak(new.tenant, new.job_id)
+        if new.state == DELETED and self.by == ITSELF:
+            tx.update(self.jobs, key, expressions.change({"expires_at": math.floor(now) + DAY_S}))
+        else:
+            tx.delete(self.jobs, key)
 
     def _write_unplanned(
         self, tx: Transaction, old: Job | None, new: Job, planned_until: int, now: float

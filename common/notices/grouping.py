@@ -8,18 +8,20 @@ too. The recovery of the last reported problem does not wait for the end of `gro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
 
-from common.notices.subscription import DeliveryResult, Notice, Problem, SubscriptionState
+from common.notices.subscription import NOT_RUNNING, DeliveryResult, Notice, Problem, SubscriptionState
 from common.timing.instants import DAY_S
 
 # An item has room for 400 KB.
 MAX_WAITING: Final = 100
 MAX_REPORTED: Final = 200
+# Jobs that do not run, by name. The others are one problem for each reason, which counts them.
+MAX_STOPPED: Final = 50
 AGAIN_S: Final = DAY_S
 # The index of failures is read again from so far back, because failures can appear late in it.
 LATE_S: Final = 60
@@ -93,6 +95,58 @@ def change_reasons(state: SubscriptionState, present: Iterable[Problem]) -> None
                 state.over.pop(problem.key, None)
 
 
+def named_and_counted(state: SubscriptionState, present: Iterable[Problem]) -> list[Problem]:
+    """What does not run: the newest by name, and the others as one problem for each reason.
+
+    Which of the others were told is known by their number alone. If a name gives way to a newer one, or has room again,
+    nothing is told.
+    """
+    problems = sorted(present, key=lambda each: (bool(each.more), not each.address, -each.last_at, each.key))
+    named = [problem for problem in problems[:MAX_STOPPED] if not problem.more]
+    others: dict[str, list[Problem]] = {}
+    for problem in problems[len(named) :]:
+        others.setdefault(problem.reason, []).append(problem)
+    together: list[Problem] = []
+    for reason in others.keys() | {problem.reason for problem in state.reported.values() if problem.more}:
+        of_reason = [problem for problem in named if problem.reason == reason]
+        fresh = [each for each in of_reason if each.key not in state.reported | state.waiting]
+        together += _together(state, reason, others.get(reason, []), fresh)
+    return [*sorted(named, key=lambda problem: (problem.address, problem.job_id)), *together]
+
+
+def _together(
+    state: SubscriptionState, reason: str, others: Sequence[Problem], fresh: Sequence[Problem]
+) -> list[Problem]:
+    """The others of a reason as one problem, if there are any. `fresh` ones have a name now, the newest first."""
+    key = f"{NOT_RUNNING}#{reason}"
+    told, count = state.reported.get(key), sum(problem.more or 1 for problem in others)
+    told_count = told.more if told else 0
+    for problem in others:
+        if not problem.more:
+            state.waiting.pop(problem.key, None)
+            state.over.pop(problem.key, None)
+            told_count += state.reported.pop(problem.key, None) is not None
+    renamed = [*reversed(fresh)][: max(0, told_count - count)]
+    state.reported |= {problem.key: replace(problem, reported_at=problem.last_at) for problem in renamed}
+    if not others:
+        if told and told_count > len(renamed):
+            state.reported[key] = replace(told, more=told_count - len(renamed))
+        else:
+            state.reported.pop(key, None)
+        return []
+    first_at = min(problem.first_at for problem in others)
+    last_at = max(problem.last_at for problem in others)
+    waiting = state.waiting.pop(key, None)
+    more = max(count, waiting.more if waiting else 0)
+    whole = replace(others[0], job_id="", first_at=first_at, last_at=last_at, detail="", more=more)
+    if more > told_count:
+        state.reported.pop(key, None)
+        state.over.pop(key, None)
+    else:
+        state.reported[key] = replace(whole, reported_at=told.reported_at if told else last_at)
+    return [whole]
+
+
 def may_report(state: SubscriptionState, delay_s: int, now: float) -> bool:
     """Whether a message is due, if no problem has ended meanwhile."""
     if state.message is not None:
@@ -119,7 +173,9 @@ def take_digest(state: SubscriptionState, group_s: int, now: float) -> Digest:
     for problem in problems:
         state.reported.pop(problem.key, None)  # so that the newest come last
         state.reported[problem.key] = replace(problem, reported_at=now)
-    for key in list(state.reported)[: max(0, len(state.reported) - MAX_REPORTED)]:
+    # What goes on not to run would be told again.
+    oldest = sorted(state.reported, key=lambda key: state.reported[key].kind == NOT_RUNNING)
+    for key in oldest[: max(0, len(state.reported) - MAX_REPORTED)]:
         del state.reported[key]
     return Digest(problems, recovered, complete)
 

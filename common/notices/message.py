@@ -66,9 +66,9 @@ def described(digest: Digest) -> list[Problem]:
     of_kinds = (
         problem
         for kind in _WORDS
-        for problem in _of(digest, kind)[: MAX_ALERTS if kind in ALERTS else MAX_JOBS]
+        for problem in _first(_of(digest, kind))[: MAX_ALERTS if kind in ALERTS else None]
     )
-    return [*of_kinds, *digest.recovered[:MAX_JOBS]]
+    return [*of_kinds, *_first(digest.recovered)]
 
 
 def body(
@@ -96,8 +96,8 @@ def body(
                 "first": [_overdue(problem, contexts) for problem in overdue[:MAX_JOBS]],
             },
             "not_running": {
-                "jobs": len(stopped),
-                "first": [_stopped(problem, contexts) for problem in stopped[:MAX_JOBS]],
+                "jobs": _jobs(stopped),
+                "first": [_stopped(problem, contexts) for problem in _first(stopped)],
             },
             **{kind: _timed(_of(digest, kind), contexts) for kind in (TOO_LONG, TOO_SHORT)},
             "no_success": {
@@ -106,7 +106,7 @@ def body(
             },
             "recovered": {
                 "jobs": _jobs(digest.recovered),
-                "first": [_recovered(problem, contexts) for problem in digest.recovered[:MAX_JOBS]],
+                "first": [_recovered(problem, contexts) for problem in _first(digest.recovered)],
             },
         }
     )
@@ -156,8 +156,14 @@ def _of(digest: Digest, kind: str) -> list[Problem]:
     return [problem for problem in digest.problems if problem.kind == kind]
 
 
+def _first(problems: Sequence[Problem]) -> list[Problem]:
+    """Those that the message describes, each by its name."""
+    return [problem for problem in problems if not problem.more][:MAX_JOBS]
+
+
 def _jobs(problems: Sequence[Problem]) -> int:
-    return len({_name(problem) for problem in problems})
+    named = {_name(problem) for problem in problems if not problem.more}
+    return len(named) + sum(problem.more for problem in problems)
 
 
 def _counted(problems: Sequence[Problem]) -> str:
@@ -171,9 +177,9 @@ def _name(problem: Problem) -> str:
 
 
 def _names(problems: Sequence[Problem]) -> str:
-    names = list(dict.fromkeys(map(_name, problems)))
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
+    names = list(dict.fromkeys(_name(problem) for problem in problems if not problem.more))[:_MAX_NAMED]
+    others = _jobs(problems) - len(names)
+    return ", ".join(names) + (f"{' and' if names else ''} {others} more" if others else "")
 
 
 def _failed(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     was passed. `run_name` is the part of the execution id that names the run, or the beginning of that part. A run
     `by_hand` is not of the schedule: only its own retry ends the problem. The last run of an alert took `took_s`; the
     threshold is `limit_s`. Of a job that does not run, `reason` and `detail` say why; or of a subscription named
-    `address`, which is switched off. `over_by` says how it ended.
+    `address`, which is switched off; or of so many `more` jobs together. `over_by` says how it ended.
     """
 
     kind: str
@@ -59,6 +59,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     reason: str = ""
     detail: str = ""
     address: str = ""
+    more: int = 0
     over_by: str = ""
 
     @property
@@ -146,6 +147,10 @@ class Subscription(Struct, frozen=True, omit_defaults=True):
     def needs_jobs(self) -> bool:
         """Whether the filter depends on more than a job's id."""
         return bool(self.name_prefix or self.tag)
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.job_id) or self.needs_jobs
 
     def takes(self, job_id: str, job_name: str = "", tags: tuple[str, ...] = ()) -> bool:
         """Whether the filter takes a job."""

@@ -195,7 +195,7 @@ class Notifier:
     ) -> None:
         """Note, audit and publish each address that is switched off since the last round; forget those that are not."""
         off = {each.name: each.state for each in subscriptions if each.state.disabled_at is not None}
-        for name in off.keys() - stopped.addresses if stopped.complete else ():
+        for name in off.keys() - stopped.addresses:
             state = off[name]
             error = state.last_sent.error if state.last_sent else ""
             tx = Transaction(self.subscriptions.table.client)
@@ -303,33 +303,39 @@ class Notifier:
         A job that Minute8 deleted since the look at `looked_at` is told first: it did not run.
         """
         state, stopped = subscription.state, happenings.stopped
+        present: list[Problem] = []
         if NOT_RUNNING in subscription.kinds:
-            news = [(problem, job) for problem, job, noted_at in stopped.completed if noted_at >= looked_at]
-            problems = [
+            since = looked_at - grouping.LATE_S  # a note is stored some time after its instant
+            news = [(problem, job) for problem, job, noted_at in stopped.completed if noted_at > since]
+            taken = [
                 problem
                 for problem, job in (*stopped.problems, *news)
                 if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
             ]
-            grouping.change_reasons(state, problems)
-            grouping.add(state, problems)
-            state.complete = state.complete and stopped.complete
-        if stopped.complete:
-            ended = self._over(subscription, happenings)
-            grouping.end(state, ended, state.looked_at, reports=RECOVERIES in subscription.kinds)
+            grouping.change_reasons(state, taken)
+            counted = () if subscription.is_filtered else stopped.counted
+            present = grouping.named_and_counted(state, (*taken, *counted))
+            grouping.add(state, present)
+            state.complete = state.complete and stopped.complete and len(counted) == len(stopped.counted)
+        ended = self._over(subscription, happenings, present)
+        grouping.end(state, ended, state.looked_at, reports=RECOVERIES in subscription.kinds)
 
-    def _over(self, subscription: Subscription, happenings: Happenings) -> dict[str, str]:
+    def _over(
+        self, subscription: Subscription, happenings: Happenings, present: Sequence[Problem]
+    ) -> dict[str, str]:
         """Which of the problems that the subscription knows are over, each with a word that says how."""
         state, stopped = subscription.state, happenings.stopped
-        untold = {problem.key for problem, *_ in stopped.completed} & state.waiting.keys()
-        go_on = stopped.keys | untold | state.over.keys()
+        untold = stopped.completed_keys & state.waiting.keys()
+        go_on = (
+            stopped.keys | untold | state.over.keys() | {problem.key for problem in present if problem.more}
+        )
         known = (*state.waiting.values(), *state.reported.values())
         over = [each for each in known if each.kind == NOT_RUNNING and each.key not in go_on]
-        addresses = [problem for problem in over if problem.address]
-        jobs = [problem for problem in over if not problem.address]
-        ended = {
-            problem.key: RECOVERED if problem.address in happenings.subscriptions else DELETED
-            for problem in addresses
-        }
+        ended = {problem.key: RECOVERED for problem in over if problem.more and stopped.complete}
+        for problem in over:
+            if problem.address:
+                ended[problem.key] = RECOVERED if problem.address in happenings.subscriptions else DELETED
+        jobs = [problem for problem in over if problem.job_id]
         return ended | self.reader.over_by(subscription.tenant, jobs) if jobs else ended
 
     def _examine(self, subscription: Subscription, now: float) -> None:

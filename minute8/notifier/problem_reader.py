@@ -6,11 +6,14 @@ Every read is bounded.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final
+
+from msgspec.structs import replace
 
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
@@ -48,6 +51,8 @@ from common.timing.instants import compact_time
 # In one round, of one tenant. The newest ones count.
 MAX_FAILURES: Final = 2_000
 MAX_NOT_RUNNING: Final = 500
+# Beyond those, notes are counted by reason.
+MAX_COUNTED_NOTES: Final = 5_000
 MAX_EXAMINED_JOBS: Final = 200
 # To find the examined ones: paused and deleted jobs are read, too.
 MAX_READ_JOBS: Final = 2_000
@@ -78,13 +83,15 @@ class AlertSpan:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The jobs that do not run, and the subscriptions whose addresses are noted as switched off. `complete`: all.
+    """The jobs that do not run, and the subscriptions whose addresses are noted as switched off.
 
-    `completed`: jobs that Minute8 deleted, when they were over; since when each was noted, too.
+    `completed`: jobs that Minute8 deleted, when they were over; since when each was noted, too. `counted`: further ones
+    by reason. `complete`: these are all.
     """
 
     problems: tuple[tuple[Problem, JobLabels], ...] = ()
     completed: tuple[tuple[Problem, JobLabels, float], ...] = ()
+    counted: tuple[Problem, ...] = ()
     addresses: frozenset[str] = frozenset()
     complete: bool = True
 
@@ -92,6 +99,12 @@ class Stopped:
     def keys(self) -> frozenset[str]:
         """Of the problems that go on."""
         return frozenset(problem.key for problem, _ in self.problems)
+
+    @property
+    def completed_keys(self) -> frozenset[str]:
+        """Of the jobs that Minute8 deleted, alone and counted by reason."""
+        problems = [problem for problem, *_ in self.completed]
+        return frozenset(each.key for problem in problems for each in (problem, replace(problem, job_id="")))
 
 
 @dataclass(slots=True)
@@ -127,7 +140,9 @@ class ProblemReader:
 
     def not_running(self, tenant: str, addresses_off: Sequence[not_running.NotRunning]) -> Stopped:
         """What does not run now: one query, and a read of the jobs that it names. The addresses are read before."""
-        notes = list(not_running.of_tenant(self.jobs, tenant, MAX_NOT_RUNNING))
+        noted = list(not_running.of_tenant(self.jobs, tenant, MAX_COUNTED_NOTES))
+        noted.sort(key=lambda note: note.noted_at, reverse=True)
+        notes, further = noted[:MAX_NOT_RUNNING], noted[MAX_NOT_RUNNING:]
         jobs = self._jobs(tenant, [note.name for note in notes])
         problems = [
             (_stopped(note), _labels(job))
@@ -141,7 +156,8 @@ class ProblemReader:
             if (job := jobs.get(note.name)) and job.state == DELETED
         ]
         addresses = frozenset(note.subject for note in addresses_off)
-        return Stopped(tuple(problems), tuple(completed), addresses, len(notes) < MAX_NOT_RUNNING)
+        is_all = len(noted) < MAX_COUNTED_NOTES
+        return Stopped(tuple(problems), tuple(completed), tuple(_counted(further)), addresses, is_all)
 
     def over_by(self, tenant: str, problems: Sequence[Problem]) -> dict[str, str]:
         """Of jobs whose notes are gone: why, in a word, by the problem's key, without those that have one again."""
@@ -320,13 +336,21 @@ def _stopped(note: not_running.NotRunning) -> Problem:
         NOT_RUNNING,
         job_id,
         since_at,
-        since_at,
+        float(note.noted_at),
         run_name="",
         runs=0,
         reason=note.reason,
         detail=note.detail,
         address=address,
     )
+
+
+def _counted(notes: Sequence[not_running.NotRunning]) -> Iterator[Problem]:
+    """The notes as one problem for each reason."""
+    for reason, more in Counter(note.reason for note in notes).items():
+        first_at = min(note.since_at for note in notes if note.reason == reason)
+        last_at = max(note.noted_at for note in notes if note.reason == reason)
+        yield Problem(NOT_RUNNING, "", float(first_at), float(last_at), "", runs=0, reason=reason, more=more)
 
 
 def _over_by(job: Job | None, reason: str) -> str:

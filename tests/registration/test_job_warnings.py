@@ -19,7 +19,7 @@ def http(url: str = URL, **headers: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"target": http(authorization="Bearer abcdef")}, "The header authorization"),
+        ({"target": http(authorization="Bearer abcdef")}, "The target has a value named authorization"),
         ({"payload": "https://me:pass1234@example.com/"}, "a password in a URL"),
         ({"payload": {"key": "sk-abcdefghijklmnop1234"}}, "sk-"),
         ({"payload": ["AKIAIOSFODNN7EXAMPLE"]}, "an access key of AWS"),
@@ -29,8 +29,8 @@ def http(url: str = URL, **headers: str) -> dict[str, Any]:
             {"schedule": {"schedules": [{"every": 60, "payload_patch": {"key": "AKIAIOSFODNN7EXAMPLE"}}]}},
             "The schedule has an access key of AWS",
         ),
-        ({"target": http(**{"X-Auth-Token": "abc"})}, "The header X-Auth-Token has credentials"),
-        ({"target": http(**{"api-key": "abc"})}, "The header api-key has credentials"),
+        ({"target": http(**{"X-Auth-Token": "abc"})}, "The target has a value named X-Auth-Token"),
+        ({"target": http(**{"api-key": "abc"})}, "The target has a value named api-key"),
         (
             {"target": http(url="https://example.com/?a=1&access_token=abc")},
             "The target has a credential in a URL",
@@ -40,6 +40,23 @@ def http(url: str = URL, **headers: str) -> dict[str, Any]:
         ({"name": "calls with sk-abcdefghijklmnop1234"}, "The name has"),
         ({"owner": "me AKIAIOSFODNN7EXAMPLE"}, "The owner has"),
         ({"runbook": "https://ops:hunter3@wiki.example.com/x"}, "The runbook has a password"),
+        ({"payload": {"db": [{"password": "hunter"}]}}, "The payload has a value named password"),
+        ({"payload": {"apiKey": "abc"}}, "The payload has a value named apiKey"),
+        ({"payload": {"CLIENT_SECRET": "a b"}}, "The payload has a value named CLIENT_SECRET"),
+        ({"payload": {"db_passwd": "x"}}, "The payload has a value named db_passwd"),
+        ({"payload": {"slack.token": "x"}}, "The payload has a value named slack.token"),
+        ({"payload": '{"body": "{\\"accessKey\\": \\"x\\"}"}'}, "The payload has a value named accessKey"),
+        (
+            {"schedule": {"schedules": [{"every": 60, "payload_patch": {"token": "x"}}]}},
+            "The schedule has a value named token",
+        ),
+        ({"payload": {"password": "", "token": None, "secret": 7, "api_key": ["x"], "pwd": {"a": "b"}}}, ""),
+        ({"payload": {"secret": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:a"}}, ""),
+        (
+            {"payload": {"token": "{{execution_id}}", "nextToken": "x", "page_token": "y", "tokens": "z"}},
+            "",
+        ),
+        ({"payload": {"secret_name": "prod", "password_file": "/run/x", "key": "a", "author": "me"}}, ""),
         ({"payload": {"note": "the bearer presents it, Bearer certificates"}}, ""),
         ({"target": http(accept="text/plain", **{"Idempotency-Key": "a"})}, ""),
         ({"payload": {"note": "sk-short, task-abcdefghijklmnopq"}}, ""),
@@ -57,7 +74,9 @@ def test_credentials_in_plain_text_are_named_with_what_to_do(
 def test_a_reference_to_a_secret_is_no_credential(world: World) -> None:
     world.secrets.put("alice", "token", "a long enough value", world.clock.now())
     target = http("https://example.com/?token=secret://token", authorization="Bearer secret://token")
-    stored = world.registry.put("alice", "j", {**job(cron="0 5 * * *"), "target": target})
+    payload = {"password": "secret://token", "dsn": "x", "db": {"api_key": "k-secret://token"}}
+    fields = {"target": target, "payload": payload}
+    stored = world.registry.put("alice", "j", {**job(cron="0 5 * * *"), **fields})
     assert list(job_warnings(stored)) == []
 
 
