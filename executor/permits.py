@@ -154,9 +154,11 @@ def permits_of(job: Job | None, claim: Claim) -> tuple[Permit, ...]:
 
 
 def _going(concurrency: Concurrency, full: Full) -> str:
+    if not full.holders:
+        return f"other runs wait before it for the concurrency key {concurrency.key}"
     runs, are = ("run", "is") if len(full.holders) == 1 else ("runs", "are")
-    such_as = f", such as {full.holders[0]}" if full.holders else ", or waiting"
-    return f"{len(full.holders)} {runs} of the concurrency key {concurrency.key} {are} going{such_as}"
+    of_key = f"{runs} of the concurrency key {concurrency.key} {are} going"
+    return f"{len(full.holders)} {of_key}, such as {full.holders[0]}"
 
 
 def _asked_at(execution: Execution) -> int:

@@ -94,10 +94,10 @@ describe("a run's way", () => {
     const steps = stepsOf(run, 0);
     expect(steps.map(({ name, tone }) => `${name} ${tone}`)).toEqual([
       "waited for its turn wait",
-      "queued, until it was called wait",
-      "attempt 1: called, answered bad",
+      "queued, until it was claimed wait",
+      "attempt 1: claimed, called, answered bad",
       "waited to retry wait",
-      "attempt 2: called, answered good",
+      "attempt 2: claimed, called, answered good",
     ]);
     for (const [n, step] of steps.slice(1).entries()) expect(step.from).toBe(steps[n]?.until);
     expect(steps[2]?.result).toBe("failed: Boom");

@@ -82,6 +82,13 @@ describe("on a phone", () => {
     const page = await newPage({ viewport: { width: 375, height: 740 } });
     await signIn(page, stage.keys.mallory);
     let cards = 0;
+    // The longest state that a job can have.
+    await page.route(/\/v1\/jobs\?/, async (route) => {
+      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      for (const health of Object.values<object>(answer.health))
+        Object.assign(health, { not_running: "target_not_allowed" });
+      await route.fulfill({ json: answer });
+    });
     for (const view of viewsOf("evil")) {
       await show(page, view);
       await settled(page);
@@ -194,16 +201,20 @@ describe("a concurrency key", () => {
     // A third waits until the first one's permit is free; its story then has that wait, the call and the end.
     const { execution_id: third } = await call(stage.keys.wanda, "POST", "jobs/keyed-2/run", { payload: {} });
     await waits?.getByRole("link", { name: "keyed-2" }).waitFor();
+    // What waits says for what, also in the list of runs.
+    await show(page, "runs?job=keyed-2");
+    await page.getByText(/the concurrency key whole/).waitFor();
     for (const run of runs) await call(stage.keys.wanda, "POST", `runs/${run.execution_id}/end`, { note: "the end" });
     await show(page, `runs/${third}`);
     const story = page.getByRole("table", { name: "Steps of this run" });
     await story.getByRole("row", { name: /^recorded/ }).waitFor();
     const steps = await story.getByRole("row").allInnerTexts();
-    expect(
-      steps.map((step) => /waited for its turn: a permit of whole|called, answered|recorded/.exec(step)?.[0]),
-    ).toEqual(expect.arrayContaining(["waited for its turn: a permit of whole", "called, answered", "recorded"]));
+    const told = /registered|waited for its turn: a permit of whole|claimed, called, answered|recorded/;
+    expect(steps.map((step) => told.exec(step)?.[0]).filter(Boolean)).toEqual([
+      ...["registered", "waited for its turn: a permit of whole", "claimed, called, answered", "recorded"],
+    ]);
     for (const step of steps) expect(step).toMatch(/\d\d:\d\d:\d\d/);
-    expect(steps[0]).toMatch(/\d (s|min|ms)/);
+    expect(steps[1]).toMatch(/\d (s|min|ms)/);
     await expectNoSideScroll(page, "a run's story");
     await end(page);
     for (const id of ["keyed-1", "keyed-2"]) await call(stage.keys.wanda, "DELETE", `jobs/${id}`);

@@ -224,7 +224,8 @@ def why(run: Mapping[str, Any]) -> str:
     if run["status"] in ("failed", "retrying"):
         error = f"{run.get('error_type', '')}: {run.get('error', '')}".strip(": ")
         return error.splitlines()[0] if error else ""
-    return ""
+    # What goes on says what it waits for.
+    return str(run.get("detail") or "")
 
 
 def plural(number: int, noun: str, *, is_whole: bool = True) -> str:

@@ -76,6 +76,7 @@ def test_a_run_that_waits_for_its_turn_says_so_and_is_not_late(desk: Desk) -> No
     rows = [row.strip().split("  ") for row in desk("runs", "show", "second", "--last").out.splitlines()]
     words = {row[0].strip(): row[-1].strip() for row in rows}
     assert words["waits for its turn"] == "since 2 min"
+    assert "crm is going, such as first:20261121T031300Z; it waits" in desk("runs", "list", "second").out
     desk.office.world.run_until("2026-11-21T03:19:10Z")
     rows = [row.strip().split("  ") for row in desk("runs", "show", "second", "--last").out.splitlines()]
     words = {row[0].strip(): row[-1].strip() for row in rows}

@@ -84,7 +84,7 @@ def test_a_key_skips_waits_or_has_waited_too_long() -> None:
     assert decided(waits, IN_LINE, now=NOW + 101) == f"waits 901: {going}; it waits"
     assert decided(waits, GOING, now=NOW + 1_001) == f"concurrency: {going}; it waited 1001 s for its turn"
     assert decided(waits, ABOUT_TO_GO._replace(has_place=True)).startswith(
-        "is woken: 0 runs of the concurrency key crm are going, or waiting"
+        "is woken: other runs wait before it for the concurrency key crm"
     )
 
 

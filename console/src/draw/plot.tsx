@@ -55,7 +55,7 @@ export function Plot({
         ))}
         {ticks(from, until, Math.max(2, Math.floor(width / 160)))
           // The last one is moved to the left where it would be cut off, and may meet the one before.
-          .filter((_, n, all) => n + 1 < all.length || n === 0 || x(all[n - 1] ?? from) < width - 2 * LABEL)
+          .filter((_, n, all) => n + 1 < all.length || n === 0 || x(all[n - 1] ?? from) < width - 2.2 * LABEL)
           .map((at) => (
             <text key={at} x={Math.min(x(at), width - LABEL)} y={height - 4}>
               {absolute(at, shownIn).slice(0, 16)}

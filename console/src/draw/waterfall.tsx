@@ -35,9 +35,9 @@ export function stepsOf(run: Run, present: number): Step[] {
       at = Math.max(at, end);
     };
     if (attempt.attempt === 1) wait("waited for its turn", at + (run.waited_s ?? 0) * 1000);
-    wait(attempt.attempt === 1 ? "queued, until it was called" : "waited to retry", from);
+    wait(attempt.attempt === 1 ? "queued, until it was claimed" : "waited to retry", from);
     steps.push({
-      name: isOpen ? `attempt ${attempt.attempt}: called` : `attempt ${attempt.attempt}: called, answered`,
+      name: `attempt ${attempt.attempt}: claimed, called${isOpen ? "" : ", answered"}`,
       from,
       until,
       tone: toneOf(attempt.outcome, isOpen),
@@ -53,7 +53,7 @@ export function stepsOf(run: Run, present: number): Step[] {
       from: Math.min(at, present),
       until: Math.max(at, present),
       tone: "wait",
-      result: "",
+      result: run.detail ?? "",
     });
   }
   return steps;
@@ -67,11 +67,26 @@ function toneOf(outcome: string | null | undefined, isOpen: boolean): Step["tone
 /** The name of a step; for which permit or run it waited. */
 function Name({ step, job }: { step: Step; job: Job | undefined }): JSX.Element {
   const key = job?.concurrency?.key;
-  if (!key || !step.name.endsWith("for its turn")) return <>{step.name}</>;
+  if (!job || !step.name.endsWith("for its turn")) return <>{step.name}</>;
+  if (!key) return <>{step.name}: the run before it</>;
   return (
     <>
       {step.name}: a permit of <a href={to(["permits", key])}>{key}</a>
+      {job.overlap === "queue_one" ? " and the run before it" : ""}
     </>
+  );
+}
+
+/** An instant of the story that takes no time; nothing if it is not known. */
+function Moment(props: { name: string; at: string | null | undefined; zone: string | undefined }): JSX.Element | null {
+  if (!props.at) return null;
+  return (
+    <tr>
+      <th scope="row">{props.name}</th>
+      <td>
+        <Time at={props.at} zone={props.zone} />
+      </td>
+    </tr>
   );
 }
 
@@ -83,18 +98,21 @@ export function Waterfall(props: { run: Run; job: Job | undefined; present: numb
   const [first] = steps;
   if (!first) return null;
   const from = first.from;
+  const zone = job?.schedule.timezone ?? undefined;
   const whole = Math.max(1, Math.max(...steps.map((step) => step.until)) - from);
   return (
     <Scroll label="Steps of this run, as a table">
       <table class="waterfall" aria-label="Steps of this run">
         <tbody>
+          <Moment name="registered" at={job?.created_at} zone={zone} />
+          <Moment name="planned for" at={run.trigger === "schedule" ? run.fire_at : null} zone={zone} />
           {steps.map((step) => (
             <tr key={`${step.name} ${step.from}`}>
               <th scope="row">
                 <Name step={step} job={job} />
               </th>
               <td>
-                <Time at={new Date(step.from).toISOString()} zone={job?.schedule.timezone ?? undefined} />
+                <Time at={new Date(step.from).toISOString()} zone={zone} />
               </td>
               <td class="bars">
                 <svg viewBox="0 0 1000 14" preserveAspectRatio="none" width="100%" height="14" aria-hidden="true">
@@ -109,17 +127,10 @@ export function Waterfall(props: { run: Run; job: Job | undefined; present: numb
                 </svg>
               </td>
               <td class="num">{duration((step.until - step.from) / 1000)}</td>
-              <td class={step.tone === "bad" ? "bad" : "muted"}>{step.result}</td>
+              <td class={step.tone === "bad" ? "bad" : "muted wrap"}>{step.result}</td>
             </tr>
           ))}
-          {run.finished_at ? (
-            <tr>
-              <th scope="row">recorded</th>
-              <td>
-                <Time at={run.finished_at} zone={job?.schedule.timezone ?? undefined} />
-              </td>
-            </tr>
-          ) : null}
+          <Moment name="recorded" at={run.finished_at} zone={zone} />
         </tbody>
       </table>
     </Scroll>

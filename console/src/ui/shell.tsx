@@ -79,8 +79,12 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
   const current = session.value;
   const here = place.value.path[0] ?? "";
   useEffect(() => {
-    // On a phone the views are in one line, wider than the window.
-    document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    // On a phone the views are in one line, wider than the window; a phone may be turned.
+    const showEntry = () =>
+      document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    showEntry();
+    addEventListener("resize", showEntry);
+    return () => removeEventListener("resize", showEntry);
   }, [here]);
   useEffect(() => {
     // The platform may suspend or rename the tenant while somebody looks.

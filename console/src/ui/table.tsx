@@ -32,8 +32,10 @@ export function Scroll(props: { label: string; toEnd?: boolean; children: Compon
   useEffect(() => {
     const shown = box.current;
     if (!shown) return;
-    if (toEnd) shown.scrollLeft = shown.scrollWidth;
-    const observer = new ResizeObserver(() => setWider(shown.scrollWidth > shown.clientWidth));
+    const observer = new ResizeObserver(() => {
+      setWider(shown.scrollWidth > shown.clientWidth);
+      if (toEnd) shown.scrollLeft = shown.scrollWidth;
+    });
     for (const element of [shown, ...shown.children]) observer.observe(element);
     return () => observer.disconnect();
   }, []);

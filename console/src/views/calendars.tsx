@@ -79,10 +79,10 @@ function columns(ask: (dialog: Dialog) => void): Column<Calendar>[] {
       ? [
           actions<Calendar>((calendar) => (
             <div class="actions">
-              <button type="button" class="quiet" onClick={() => ask({ kind: "edit", calendar })}>
+              <button type="button" onClick={() => ask({ kind: "edit", calendar })}>
                 Edit
               </button>
-              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", calendar })}>
+              <button type="button" onClick={() => ask({ kind: "delete", calendar })}>
                 Delete
               </button>
             </div>

@@ -63,13 +63,7 @@ export function EditorFields(props: Props): JSX.Element {
         {form.mode === "cron" && form.dialect === "" ? (
           <div class="actions presets">
             {PRESETS.map(([words, cron]) => (
-              <button
-                key={cron}
-                type="button"
-                class="quiet"
-                aria-pressed={form.cron.trim() === cron}
-                onClick={() => set({ cron })}
-              >
+              <button key={cron} type="button" aria-pressed={form.cron.trim() === cron} onClick={() => set({ cron })}>
                 {words}
               </button>
             ))}

@@ -137,7 +137,7 @@ function columnsOf(
     { name: "Last", cell: (group) => <Time at={group.last_at} /> },
     actions((group) => (
       <div class="actions">
-        <button type="button" class="quiet" aria-expanded={open === keyOf(group)} onClick={() => toggle(group)}>
+        <button type="button" aria-expanded={open === keyOf(group)} onClick={() => toggle(group)}>
           {open === keyOf(group) ? "Hide" : "Runs"}
         </button>
         {may("write") ? (

@@ -173,6 +173,11 @@ export function Changes({ changes }: { changes: ReturnType<typeof diffOf> }): JS
   return <Changed changes={changes} />;
 }
 
+/** Whether a field has no value that could be shown. */
+function isNothing(value: unknown): boolean {
+  return value === null || value === "";
+}
+
 function Changed({ changes }: { changes: ReturnType<typeof diffOf> }): JSX.Element {
   return (
     <dl class="changes">
@@ -182,12 +187,12 @@ function Changed({ changes }: { changes: ReturnType<typeof diffOf> }): JSX.Eleme
             <code>{change.field}</code>
           </dt>
           <dd>
-            {change.before === null ? null : (
+            {isNothing(change.before) ? null : (
               <del>
                 <Text>{shortly(change.before)}</Text>
               </del>
             )}{" "}
-            {change.after === null ? null : (
+            {isNothing(change.after) ? null : (
               <ins>
                 <Text>{shortly(change.after)}</Text>
               </ins>

@@ -256,7 +256,7 @@ function columns(
         </>
       ),
     },
-    { name: "State", cell: (job) => <HealthState job={job} found={healthIn(job)} /> },
+    { name: "State", class: "clip", cell: (job) => <HealthState job={job} found={healthIn(job)} /> },
     {
       name: "Last outcomes",
       cell: (job) => {

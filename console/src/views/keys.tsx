@@ -109,7 +109,7 @@ function columns(revoke: ((key: Key) => void) | undefined): Column<Key>[] {
     },
     actions((key) =>
       revoke && key.state === "active" ? (
-        <button type="button" class="quiet" onClick={() => revoke(key)}>
+        <button type="button" onClick={() => revoke(key)}>
           Revoke
         </button>
       ) : null,

@@ -54,7 +54,7 @@ function columns(release: (hold: Held) => void): Column<Held>[] {
     { name: "Since", cell: (hold) => <Time at={hold.held_at} /> },
     { name: "By", class: "clip muted", cell: (hold) => <Text>{hold.by}</Text> },
     actions((hold) => (
-      <button type="button" class="quiet" onClick={() => release(hold)}>
+      <button type="button" onClick={() => release(hold)}>
         Release<span class="sr"> {hold.pattern}</span>
       </button>
     )),

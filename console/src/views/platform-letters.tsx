@@ -100,11 +100,11 @@ function columns(queue: Queue, ask: (asked: Asked) => void): Column<Letter>[] {
     actions((letter) => (
       <div class="actions">
         {letter.problem ? null : (
-          <button type="button" class="quiet" onClick={() => ask({ verb: "redrive", queue, letter })}>
+          <button type="button" onClick={() => ask({ verb: "redrive", queue, letter })}>
             Send again
           </button>
         )}
-        <button type="button" class="quiet" onClick={() => ask({ verb: "discard", queue, letter })}>
+        <button type="button" onClick={() => ask({ verb: "discard", queue, letter })}>
           Discard
         </button>
       </div>

@@ -132,12 +132,12 @@ function columns(
     actions((tenant) => (
       <>
         {tenant.state === "active" ? (
-          <button type="button" class="quiet" onClick={() => suspend(tenant)}>
+          <button type="button" onClick={() => suspend(tenant)}>
             Suspend
           </button>
         ) : null}
         {tenant.state === "suspended" ? (
-          <button type="button" class="quiet" onClick={() => resume(tenant).catch(sayWhy)}>
+          <button type="button" onClick={() => resume(tenant).catch(sayWhy)}>
             Resume
           </button>
         ) : null}

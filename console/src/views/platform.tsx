@@ -13,7 +13,7 @@ import { api } from "../lib/session";
 import { absolute, DAY, duration, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } from "../lib/time";
 import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
-import { Card, Figure, Head, Problem, Waiting } from "../ui/parts";
+import { Card, Figure, Head, Problem, Time, Waiting } from "../ui/parts";
 import { Holds } from "./platform-holds";
 import { DeadLetters } from "./platform-letters";
 import { Findings, PlanningCard } from "./platform-planning";
@@ -109,7 +109,14 @@ function PastDay({ overview }: { overview: Overview }): JSX.Element {
     [overview],
   );
   return (
-    <Card title="What ran, of all tenants">
+    <Card
+      title="What ran, of all tenants"
+      side={
+        <span>
+          until <Time at={overview.fresh_at} />
+        </span>
+      }
+    >
       <TimeLine label="What ran, of all tenants" marks={marks} from={end - DAY} until={end} step={HOUR} />
     </Card>
   );

@@ -66,5 +66,6 @@ export function whyOf(
     const reason = (run.reason ?? "").replaceAll("_", " ") + (run.skipped_count ? ` × ${run.skipped_count}` : "");
     return [reason, run.detail].filter(Boolean).join(": ");
   }
-  return [run.error_type, run.error].filter(Boolean).join(": ");
+  // What goes on says what it waits for.
+  return [run.error_type, run.error].filter(Boolean).join(": ") || (run.detail ?? "");
 }

@@ -58,10 +58,10 @@ function columns(ask: (dialog: Dialog) => void): Column<Secret>[] {
       ? [
           actions<Secret>(({ name }) => (
             <div class="actions">
-              <button type="button" class="quiet" onClick={() => ask({ kind: "put", name })}>
+              <button type="button" onClick={() => ask({ kind: "put", name })}>
                 Replace
               </button>
-              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", name })}>
+              <button type="button" onClick={() => ask({ kind: "delete", name })}>
                 Delete
               </button>
             </div>

@@ -35,7 +35,7 @@ export function Subscriptions(): JSX.Element {
   };
   return (
     <>
-      <Head title="Subscriptions" sub="Addresses that get messages about failures, recoveries and overdue jobs.">
+      <Head title="Subscriptions" sub="Addresses that hear of what fails, recovers or does not run.">
         {may("write") ? (
           <button type="button" class="primary" onClick={() => setDialog({ kind: "edit", of: null })}>
             New subscription
@@ -87,13 +87,13 @@ function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): C
       ? [
           actions<Subscription>((subscription) => (
             <div class="actions">
-              <button type="button" class="quiet" onClick={() => test(subscription.name)}>
+              <button type="button" onClick={() => test(subscription.name)}>
                 Test
               </button>
-              <button type="button" class="quiet" onClick={() => ask({ kind: "edit", of: subscription })}>
+              <button type="button" onClick={() => ask({ kind: "edit", of: subscription })}>
                 Edit
               </button>
-              <button type="button" class="quiet" onClick={() => ask({ kind: "delete", of: subscription })}>
+              <button type="button" onClick={() => ask({ kind: "delete", of: subscription })}>
                 Delete
               </button>
             </div>
