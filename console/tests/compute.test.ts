@@ -17,6 +17,7 @@ import { lookOf, stateOfBackfill, stateOfRun } from "../src/lib/states";
 import { minutesOf, movedTogether, nextChange } from "../src/lib/zones";
 import { byDay } from "../src/views/audit";
 import { alike, payloadOf } from "../src/views/run";
+import { whyOf } from "../src/views/run-table";
 import { secondsWith } from "../src/views/upcoming";
 
 vi.hoisted(() => vi.stubGlobal("location", { hash: "", href: "https://minute8.test/console" }));
@@ -101,6 +102,14 @@ describe("a run's way", () => {
     ]);
     for (const [n, step] of steps.slice(1).entries()) expect(step.from).toBe(steps[n]?.until);
     expect(steps[2]?.result).toBe("failed: Boom");
+  });
+  it("says in a list for what it waits", () => {
+    const detail = "1 run of the concurrency key crm is going, such as a:b; it waits";
+    expect(whyOf({ status: "queued", detail })).toBe(detail);
+    expect(whyOf({ status: "succeeded" })).toBe("");
+    expect(stepsOf({ ...run, status: "queued", attempts: [], detail }, at("2026-01-01T00:00:09Z")).at(-1)?.result).toBe(
+      detail,
+    );
   });
   it("ends at the present while it goes on, and shows the wait to come", () => {
     const [first] = run.attempts;

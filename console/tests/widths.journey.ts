@@ -170,5 +170,12 @@ it.each([375, 768, 801])("shows the view's entry of the navigation at %i px, and
     await page.locator("nav [aria-current=page]", { hasText: name }).waitFor();
     await expect.poll(() => page.evaluate(hiddenOfNavigation), { message: name }).toEqual([]);
   }
+  // What has no entry of its own is a part of one; and the entry stays in sight when a phone is turned.
+  for (const view of ["new-job", "permits/a-key", "quota"]) {
+    await show(page, view);
+    await page.setViewportSize({ width: 1280, height: width });
+    await page.setViewportSize({ width, height: 740 });
+    await expect.poll(() => page.evaluate(hiddenOfNavigation), { message: view }).toEqual([]);
+  }
   await page.context().close();
 });

@@ -72,12 +72,16 @@ function liveWord(): string {
   return live.value ? "Live" : "Paused";
 }
 
+/** Views that have no entry of their own, and whose part they are. */
+const PARTS: Record<string, string> = { "new-job": "jobs", permits: "runs", tenants: "" };
+
 export function Shell({ children }: { children: ComponentChildren }): JSX.Element {
   const [help, setHelp] = useState(false);
   const search = useRef<HTMLInputElement>(null);
   useKeyboard(search, () => setHelp((shown) => !shown));
   const current = session.value;
-  const here = place.value.path[0] ?? "";
+  const view = place.value.path[0] ?? "";
+  const here = PARTS[view] ?? view;
   useEffect(() => {
     // On a phone the views are in one line, wider than the window; a phone may be turned.
     const showEntry = () =>
