@@ -36,6 +36,24 @@ describe("a view of many things", () => {
     await end(page);
   });
 
+  it("is light: a full page of many jobs", async () => {
+    await call(stage.keys.wanda, "PUT", "jobs/one-of-many", { ...job, tags: ["one", "two", "three"] });
+    const page = await newPage();
+    await signIn(page, stage.keys.wanda);
+    await page.route(/\/v1\/jobs\?/, async (route) => {
+      const { jobs, ...others } = await (await route.fetch({ maxRetries: 3 })).json();
+      const shown = Number(new URL(route.request().url()).searchParams.get("limit"));
+      const copies = Array.from({ length: shown }, (_, n) => ({ ...jobs[0], job_id: `copy-${n}` }));
+      const health = Object.fromEntries(copies.map(({ job_id }) => [job_id, others.health["one-of-many"]]));
+      await route.fulfill({ json: { ...others, jobs: copies, health, next_cursor: "more" } });
+    });
+    await show(page, "jobs?search=one-of-many");
+    await page.getByRole("link", { name: "copy-49", exact: true }).waitFor();
+    expect(await nodes(page)).toBeLessThan(MOST_NODES);
+    await end(page);
+    await call(stage.keys.wanda, "DELETE", "jobs/one-of-many");
+  });
+
   it("is light: a thousand runs", async () => {
     const page = await newPage();
     await signIn(page, stage.keys.wanda);

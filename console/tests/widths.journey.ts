@@ -19,6 +19,7 @@ afterAll(close);
 
 const WIDTHS = [320, 375, 480, 640, 768, 801, 1280, 2560];
 const MIN_TARGET_PX = 24;
+const MOST_NODES = 3_000;
 
 /** What is wrong with the page as it is shown. In the browser. */
 function faults(minPx: number): string[] {
@@ -114,6 +115,7 @@ async function look(page: Page, view: string): Promise<string[]> {
   await show(page, view);
   await settled(page);
   const found: string[] = [];
+  expect(await page.evaluate(() => document.querySelectorAll("*").length), view).toBeLessThan(MOST_NODES);
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 });
     await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
@@ -176,6 +178,7 @@ it.each([375, 768, 801])("shows the view's entry of the navigation at %i px, and
     await page.setViewportSize({ width: 1280, height: width });
     await page.setViewportSize({ width, height: 740 });
     await expect.poll(() => page.evaluate(hiddenOfNavigation), { message: view }).toEqual([]);
+    expect(await page.evaluate(() => scrollY), "the page stays where it is").toBe(0);
   }
   await page.context().close();
 });

@@ -84,8 +84,14 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
   const here = PARTS[view] ?? view;
   useEffect(() => {
     // On a phone the views are in one line, wider than the window; a phone may be turned.
-    const showEntry = () =>
-      document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const showEntry = () => {
+      const entry = document.querySelector("nav [aria-current]");
+      const list = entry?.closest("ul");
+      if (!entry || !list) return;
+      // Only along its line: the page stays where it is.
+      const [inner, outer] = [entry.getBoundingClientRect(), list.getBoundingClientRect()];
+      list.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+    };
     showEntry();
     addEventListener("resize", showEntry);
     return () => removeEventListener("resize", showEntry);
