@@ -130,7 +130,7 @@ export function Waterfall(props: { run: Run; job: Job | undefined; present: numb
               <td class={step.tone === "bad" ? "bad" : "muted wrap"}>{step.result}</td>
             </tr>
           ))}
-          <Moment name="recorded" at={run.finished_at} zone={zone} />
+          <Moment name="recorded" at={run.next_attempt_at ? null : run.finished_at} zone={zone} />
         </tbody>
       </table>
     </Scroll>
