@@ -2,7 +2,7 @@
 
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { call, close, end, newPage, settled, show, signIn, stage } from "./stage";
+import { answered, call, close, end, newPage, settled, show, signIn, stage } from "./stage";
 
 const dialog = (page: Page) => page.getByRole("dialog");
 const HOUR = 3_600_000;
@@ -99,7 +99,7 @@ describe("a journey", () => {
     const page = await begin("dana");
     const minute_at = new Date(Math.ceil(Date.now() / HOUR) * HOUR).toISOString();
     await page.route("**/v1/density?*", async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       const jobs = [{ job_id: "timed-fails", proposal: { jitter_s: 45 } }];
       await route.fulfill({ json: { ...answer, crowded: [{ minute_at, executions: 12, jobs }] } });
     });

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
-import { close, end, expectSound, newPage, pass, settled, show, signIn, stage } from "./stage";
+import { answered, close, end, expectSound, newPage, pass, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
@@ -116,7 +116,7 @@ describe("a time line", () => {
     const page = await newPage();
     const hour = Math.floor(Date.now() / HOUR) * HOUR;
     await page.route("**/v1/overview", async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       const spread = { count: 0 };
       const statuses = { succeeded: 90, failed: 10 };
       const hours = [{ at: instant(hour - 3 * HOUR), runs: 100, statuses, late: 0 }];
@@ -172,7 +172,7 @@ describe("what is coming", () => {
     await page.clock.setFixedTime(Date.now() + HOUR / 30);
     const minute_at = instant(Math.ceil(Date.now() / HOUR) * HOUR);
     await page.route("**/v1/density?*", async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       const jobs = [{ job_id: "plain", proposal: { jitter_s: 45 } }];
       await route.fulfill({ json: { ...answer, crowded: [{ minute_at, executions: 12, jobs }] } });
     });

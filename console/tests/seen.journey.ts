@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Shapes } from "minute8-client";
 import type { Locator, Page, Request } from "playwright-core";
 import { afterAll, expect, it } from "vitest";
-import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
+import { answered, call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
@@ -164,6 +164,7 @@ function actionsOf(failed: Shapes["Run"]): Action[] {
   const times = { first_at: PAST, last_at: PAST, hours: [], last_execution_id: failed.execution_id };
   const holder = { execution_id: "mallory:evil:held", job_id: "evil", since_at: PAST, until_at: TO_COME };
   const backfill = { ...{ backfill_id: "b", start_at: PAST, end_at: PAST, created_at: PAST, cancelled_at: null } };
+  const letters = { "/dead-letters": { queues: [{ queue: "executions", letters: 1 }] } };
   const crowded = {
     minute_at: TO_COME,
     executions: 12,
@@ -202,10 +203,11 @@ function actionsOf(failed: Shapes["Run"]): Action[] {
       first: (main) => main.getByText(/^\d+ muted group/),
       shows: { "/failures/groups": { groups: [{ ...group, ...times, muted: { note: "", by: "", at: PAST } }] } },
     }),
-    ...of("operator", "", ["New tenant", "Hold a target", /^Suspend/, "Send all again", "Discard all"]),
+    ...of("operator", "", ["New tenant", "Hold a target", /^Suspend/]),
+    ...of("operator", "", ["Send all again", "Discard all"], { shows: letters }),
     ...of("operator", "", [/^Send again/, /^Discard$/], {
       first: (main) => main.getByRole("button", { name: "Show" }),
-      shows: { "/dead-letters/executions": { queue: "executions", letters: [LETTER], more: false } },
+      shows: { ...letters, "/dead-letters/executions": { queue: "executions", letters: [LETTER], more: false } },
     }),
     ...of("operator", "", [/^Release/], {
       shows: { "/operator-overview": { holds: [{ pattern: "*", note: "", held_at: PAST, by: "a person" }] } },
@@ -263,7 +265,7 @@ async function expectSeen(page: Page, action: Action): Promise<void> {
     if (request.method() === "GET") {
       const shown = Object.entries(action.shows ?? {}).find(([end]) => path === end || path.endsWith(end))?.[1];
       if (!shown) return route.fallback();
-      const answer = await route.fetch({ maxRetries: 3 });
+      const answer = await answered(route);
       return route.fulfill({ json: { ...(answer.ok() ? ((await answer.json()) as object) : {}), ...shown } });
     }
     if (path.endsWith("/preview")) return route.fallback();

@@ -1,7 +1,7 @@
 /** What the journeys run on: a deployed console, keys of some tenants, a browser; and what every page must hold. */
 
 import axe from "axe-core";
-import type { Browser, BrowserContext, Page, Request } from "playwright-core";
+import type { APIResponse, Browser, BrowserContext, Page, Request, Route } from "playwright-core";
 import { expect } from "vitest";
 import { launch } from "./browser";
 
@@ -59,6 +59,11 @@ export async function holdPermits(page: Page, job: string): Promise<void> {
   const entry = (name: string) => ({ execution_id: `mallory:${job}:${name}`, job_id: job, since_at, until_at });
   const json = { key: "a-key", holders: [entry("held")], waiting: [entry("waits")] };
   await page.route(/\/v1\/permits\?/, (route) => route.fulfill({ json }));
+}
+
+/** The API's whole answer to a request, also if the page has one already, or a kept connection was reset. */
+export async function answered(route: Route): Promise<APIResponse> {
+  return route.fetch({ headers: { ...route.request().headers(), "if-none-match": "" }, maxRetries: 3 });
 }
 
 let browser: Browser | undefined;
@@ -158,12 +163,12 @@ const STEP_S = 30;
 /** Let some minutes pass on the clock of a page that nobody touches. Each request is answered before time goes on. */
 export async function pass(page: Page, minutes: number): Promise<void> {
   const waitsFor = () => [...(unanswered.get(page) ?? [])].map((request) => request.url());
-  const answered = () => expect.poll(waitsFor).toEqual([]);
-  await answered();
+  const allAnswered = () => expect.poll(waitsFor).toEqual([]);
+  await allAnswered();
   for (let passed_s = 0; passed_s < minutes * 60; passed_s += STEP_S) {
     await page.clock.runFor(1000 * STEP_S);
     await page.waitForTimeout(50);
-    await answered();
+    await allAnswered();
   }
 }
 

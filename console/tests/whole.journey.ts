@@ -2,7 +2,19 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect, it } from "vitest";
-import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage, viewsOf } from "./stage";
+import {
+  answered,
+  call,
+  close,
+  end,
+  expectNoSideScroll,
+  newPage,
+  settled,
+  show,
+  signIn,
+  stage,
+  viewsOf,
+} from "./stage";
 
 const job = { schedule: { every: "1h" }, target: { kind: "lambda", arn: stage.target } };
 
@@ -41,7 +53,7 @@ describe("a view of many things", () => {
     const page = await newPage();
     await signIn(page, stage.keys.wanda);
     await page.route(/\/v1\/jobs\?/, async (route) => {
-      const { jobs, ...others } = await (await route.fetch({ maxRetries: 3 })).json();
+      const { jobs, ...others } = await (await answered(route)).json();
       const shown = Number(new URL(route.request().url()).searchParams.get("limit"));
       const copies = Array.from({ length: shown }, (_, n) => ({ ...jobs[0], job_id: `copy-${n}` }));
       const health = Object.fromEntries(copies.map(({ job_id }) => [job_id, others.health["one-of-many"]]));
@@ -102,7 +114,7 @@ describe("on a phone", () => {
     let cards = 0;
     // The longest state that a job can have.
     await page.route(/\/v1\/jobs\?/, async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       for (const health of Object.values<object>(answer.health))
         Object.assign(health, { not_running: "target_not_allowed" });
       await route.fulfill({ json: answer });
@@ -153,7 +165,7 @@ describe("a picture", () => {
     await signIn(page, stage.keys.mallory);
     let p99 = 0.04;
     await page.route("**/v1/overview", async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       const spread = { count: 9, p50: 0.01, p95: p99, p99, max: p99 };
       const past = { ...answer.past, lateness_s: spread, duration_s: { ...spread, p99: 0.2 } };
       await route.fulfill({ json: { ...answer, past } });

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
+import { answered, call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
 
 afterAll(close);
 
@@ -21,7 +21,7 @@ describe("an operator", () => {
   it("holds a target and releases it, and reads which jobs of a tenant fail", async () => {
     const page = await newPage();
     await page.route("**/v1/operator-overview?*", async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       const failing = { count: 5, complete: true, jobs: [{ job_id: "invoices", failures_in_row: 3 }] };
       answer.tenants[0] = { ...answer.tenants[0], failing };
       await route.fulfill({ json: answer });
@@ -56,7 +56,7 @@ describe("findings of the platform", () => {
       { check: "alarms", level: "ok", found: "no alarm is on", remedy: "", since_at: null, runbook: null },
     ];
     await page.route("**/v1/operator-planning", async (route) => {
-      const answer = await (await route.fetch({ maxRetries: 3 })).json();
+      const answer = await (await answered(route)).json();
       await route.fulfill({ json: { ...answer, findings } });
     });
     await signIn(page, stage.keys.operator);
