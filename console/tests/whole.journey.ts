@@ -116,7 +116,7 @@ describe("on a phone", () => {
     await page.route(/\/v1\/jobs\?/, async (route) => {
       const answer = await (await answered(route)).json();
       for (const health of Object.values<object>(answer.health))
-        Object.assign(health, { not_running: "target_not_allowed" });
+        Object.assign(health, { not_running: "paused_after_failures" });
       await route.fulfill({ json: answer });
     });
     for (const view of viewsOf("evil")) {
