@@ -12,6 +12,8 @@ from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.tenants.audit import Audit
+from minute8.cli.commands import manual
+from minute8.client import Client
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
 
@@ -261,3 +263,23 @@ def test_a_function_that_may_run_longer_than_its_call_waits_is_said(
     created = desk("jobs", "create", "report", *options)
     assert "your function may run 900 s, timeout_s is 3: after a timeout others wait for it" in created.out
     assert desk("jobs", "show", "report", "--json").json["function_timeout_s"] == 900
+
+
+def test_a_target_tells_the_end_of_its_run(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no key. What it told is repeated, while the run itself is `running` until the end is recorded."""
+
+    def without_a_key(url: str, key: str) -> Client:
+        assert (url, key) == ("https://api.test", "")
+        return Client(url, key, transport=desk.transport)
+
+    monkeypatch.setattr(manual, "Client", without_a_key)
+    due, run = "2026-11-21T03:13:00Z", "alice:report:20261121T031300Z"
+    desk.office.alice("PUT", "/v1/jobs/report", job(at=due, completion="callback"))
+    desk.office.world.run_until(due)
+    token = str(desk.office.world.target.calls[-1][1]["callback"]["token"])
+    callback = ("--url", f"https://api.test/v1/runs/{run}/callback", "--token", token)
+    assert desk("runs", "call-back", "running", *callback, "--percent", "40").out == f"{run} is running\n"
+    told = desk("runs", "call-back", "succeeded", *callback, "--text", "400 rows")
+    assert (told.code, told.out) == (0, f"{run} is succeeded\n")
+    desk.office.world.deliver()
+    assert desk("runs", "show", run, "--json").json["status"] == "succeeded"

@@ -193,7 +193,9 @@ def call_back(
             **{name: value for name, value in fields.items() if value is not None},
         )
     stops = ", and is to stop" if answer["stop"] else ""
-    console().print(f"{answer['execution_id']} is {answer['status']}{stops}", soft_wrap=True)
+    # An end that was told is recorded within seconds; until then the run's own status is `running`.
+    outcome = answer["status"] if answer["stop"] else status
+    console().print(f"{answer['execution_id']} is {outcome}{stops}", soft_wrap=True)
     if answer["stop"]:
         raise typer.Exit(ExitCode.FAILED)
 
