@@ -103,9 +103,10 @@ def test_quotes_inside_of_a_variable_stay() -> None:
 
 @pytest.mark.parametrize("head", ["# m h dom mon dow user\tcommand\n", ""])
 def test_a_system_crontabs_user_is_no_part_of_the_command(head: str) -> None:
-    text = f"{head}17 * * * * root run-parts /etc/cron.hourly\n25 6 * * * root test -x anacron\n"
+    text = f"{head}17 * * * * root   run-parts /etc/cron.hourly\n25 6 * * *\troot\ttest -x anacron\n"
     hourly, daily = read("crontab", text)
     assert hourly.definition["payload"]["command"] == "run-parts /etc/cron.hourly"
+    assert daily.definition["payload"]["command"] == "test -x anacron"
     assert "user, 'root', is left out" in daily.notes[-1]
 
 

@@ -67,7 +67,7 @@ def _commands(text: str) -> Iterator[str]:
 def _have_users(commands: Iterator[str]) -> bool:
     """Each entry begins with a user before its command, and one of them is a user alone."""
     is_user = False
-    for user, _, command in (text.partition(" ") for text in commands):
+    for user, *command in (text.split(None, 1) for text in commands):
         if user not in _USERS_OR_COMMANDS or not command:
             return False
         is_user |= user in _USERS
@@ -81,7 +81,8 @@ def _unquoted(value: str) -> str:
 
 
 def _without_user(command: str, has_users: bool) -> str:
-    return command.partition(" ")[2].strip() if has_users else command
+    _, *rest = command.split(None, 1)
+    return rest[0] if has_users and rest else command
 
 
 @dataclass(slots=True)
