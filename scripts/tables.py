@@ -1,7 +1,7 @@
 """Write the tables of the documents from what declares them: `python -m scripts.tables`.
 
 docs/limits.md is made from the rows in common/limits.py, docs/api.md from the routes, docs/job.md from the
-declaration of a job, docs/runbook/README.md from deploy/alarms.yml.
+declaration of a job, docs/runbook/README.md from deploy/alarms.yml, docs/deploying.md from scripts/parameters.py.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from common.platform.credential import OPERATOR
 from common.registration.definition import JobDefinition
 from common.registration.fields import Field, sections
 from minute8.api.app import ROUTES
+from scripts import parameters
 from scripts.cloudwatch import alarms
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -28,7 +29,7 @@ _LIMITS: Final = ROOT / "common" / "limits.py"
 _UNITS: Final = {"": 1, "s": 1, "days": 86_400, "KB": 1024, "KiB": 1024, "MiB": 1024 * 1024}
 _TABLE: Final = re.compile(
     r"^#+ (?P<heading>.+)$"
-    r"|^(?P<head>\| (?:quantity|record|operation|field|alarm) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
+    r"|^(?P<head>\| (?:quantity|record|operation|field|alarm|parameter) \|.*\|\n\| ---.*\|\n)(?P<rows>(?:\|.*\|\n)*)",
     re.MULTILINE,
 )
 
@@ -100,12 +101,24 @@ def rows_of_alarms(text: str | None = None) -> dict[str, list[str]]:
     }
 
 
+def rows_of_parameters() -> dict[str, list[str]]:
+    """A row for each parameter of a deployment, with its default from serverless.yml."""
+    defaults = parameters.read("", {})
+    rows = {
+        name: f"| `{name}` | `{defaults[name]}` | {parameter.words} | {parameter.meaning} |"
+        for name, parameter in parameters.PARAMETERS.items()
+    }
+    tokens = [row for name, row in rows.items() if name in parameters.OF_TOKENS]
+    return {"Parameters": [row for row in rows.values() if row not in tokens], "Signed tokens": tokens}
+
+
 # By page, its rows by heading.
 TABLES: Final[dict[str, Callable[[], dict[str, list[str]]]]] = {
     "limits.md": rows_of_limits,
     "api.md": rows_of_operations,
     "job.md": rows_of_fields,
     "runbook/README.md": rows_of_alarms,
+    "deploying.md": rows_of_parameters,
 }
 
 

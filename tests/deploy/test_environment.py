@@ -78,11 +78,11 @@ def test_functions_are_given_what_their_code_reads(handler: str) -> None:
     functions = [
         name for name, function in FUNCTIONS.items() if function["handler"].startswith(f"{handler}.")
     ]
-    given = set().union(*map(given_to, functions))
-    assert read_by(handler) - given == set()
+    variables_given = set().union(*map(given_to, functions))
+    assert read_by(handler) - variables_given == set()
     tables = {f"{table.upper()}_TABLE" for table in TABLES if table != "audit"}
     of_any = tables | read_in("common.deployment") | FOR_THE_DOCTOR
-    assert given - read_by(handler) - of_any == set()
+    assert variables_given - read_by(handler) - of_any == set()
 
 
 def test_the_configuration_reads_what_the_functions_are_given() -> None:
