@@ -25,6 +25,7 @@ from itertools import chain, groupby
 from typing import Any, Final
 
 from common.clock import Clock
+from common.errors import Damaged
 from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
@@ -375,7 +376,7 @@ class Projector:
     def _merge(self, bucket: int, work: _Work, findings: _Findings, this_round: _Round) -> None:
         """Put what was found into the windows. If that took long, a tenant's state is read once more."""
         merged: dict[tuple[str, int], ProjectedWindow] = {}
-        living = this_round.living
+        living, done = this_round.living, this_round.done
         today = day_start(int(self.clock.now()))
 
         def merge(tenant: str) -> None:
@@ -386,18 +387,26 @@ class Projector:
             for start, changes in findings.changes[tenant].items():
                 expires_at = findings.expires_at.get((tenant, start), 0)
                 is_new = start >= this_round.windows_until[bucket]
-                window = self.windows.merge(tenant, start, changes, expires_at, likely_new=is_new)
-                merged[tenant, start] = window
+                try:
+                    window = self.windows.merge(tenant, start, changes, expires_at, likely_new=is_new)
+                except Damaged as error:  # the repair reads all its runs
+                    done.errors.append(str(error))
+                else:
+                    merged[tenant, start] = window
             for day in {day_start(start) for start in findings.changes[tenant]}:
                 if day < today:
-                    self.days.roll_up(tenant, day, only_again=True)
+                    with suppress(Damaged):
+                        self.days.roll_up(tenant, day, only_again=True)
 
-        failed = this_round.done.each(sorted(findings.changes), merge)
-        this_round.done.counts["windows"] += len(merged)
+        failed = done.each(sorted(findings.changes), merge)
+        done.counts["windows"] += len(merged)
         if failed:
             at = _next_tick(self.clock.now())
             self.index.log.look_again(work.again(at, run) for run in work.all() if run.tenant in failed)
-        self.platform.set(bucket, merged)
+        damaged = self.platform.set(bucket, merged)
+        done.errors += [
+            f"the totals {name} are damaged: minute8 check --fix makes them anew" for name in damaged
+        ]
 
     def _roll_up(self, state: ProjectionState, now: float, this_round: _Round) -> None:
         """Roll up the days before, of the tenants whose turn it is."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+from msgspec.structs import replace
 
 from common.clock import CpuBudget
 from common.errors import Busy
@@ -23,7 +25,7 @@ from common.jobs.corrupt import BROKEN
 from common.jobs.job import DELETED, read_spec
 from common.jobs.not_running import NotRunning
 from common.storage import keys
-from common.storage.portions import Portions
+from common.storage.portions import Head, Portions
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.tenants.audit import Audit
@@ -96,27 +98,12 @@ class Streak(NamedTuple):
     not_running: NotRunning | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(Head, frozen=True, kw_only=True):
     """Which portions are the directory. Until `up_to` is empty, it has the jobs up to that id only."""
 
-    token: str
     as_of: float
-    portions: tuple[str, ...]
-    up_to: str = ""
-    expires_at: int = 0
-    format: int = _FORMAT
-
-    @classmethod
-    def of_item(cls, item: Mapping[str, Any]) -> _Head:
-        return cls(
-            token=item["token"],
-            as_of=float(item["as_of"]),
-            portions=tuple(item["portions"]),
-            up_to=item["up_to"],
-            expires_at=item["expires_at"],
-            format=item["format"],
-        )
+    up_to: str
+    format: Literal[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +117,11 @@ class JobDirectory:
 
     def listed(self, tenant: str, now: float) -> Sequence[ListedJob]:
         """The tenant's jobs, in no order. Raises Busy while it is made: each request goes on with it."""
-        item = self._stored(tenant).head()
-        head = _Head.of_item(item) if item else None
-        rows = self._read(tenant, head) if head and head.format == _FORMAT else None
+        head = self._stored(tenant).head()
+        rows = self._read(tenant, head) if head else None
         changed = self._changed(tenant, head.as_of) if head else None
         if head is None or rows is None or changed is None:
-            anew = _Head(head.token if head else "", now, ())
+            anew = _Head(token=head.token if head else "", as_of=now, up_to="", format=_FORMAT)
             return self._make(tenant, anew, ())
         if head.up_to:
             return self._make(tenant, head, rows)
@@ -238,8 +224,8 @@ class JobDirectory:
             new, _portions(rows), expires_at, replaces=head.token, kept=head.portions, dropped=replaced
         )
 
-    def _stored(self, tenant: str) -> Portions:
-        return Portions(self.jobs, lambda name: keys.job_directory(tenant, name))
+    def _stored(self, tenant: str) -> Portions[_Head]:
+        return Portions(self.jobs, lambda name: keys.job_directory(tenant, name), _Head)
 
 
 def _listed(item: Mapping[str, Any]) -> ListedJob | None:

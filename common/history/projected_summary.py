@@ -87,7 +87,7 @@ class ProjectedSummaries:
     def _add_stored(self, tenant: str, read: _Read, summary: HourlySummary, until_at: int) -> None:
         covered = []
         keys_of_days = day_keys(tenant, day_start(summary.from_at), day_start(until_at))
-        for day in map(DayTotals.from_item, read.those_of(keys_of_days)):
+        for day in DayTotals.readable(read.those_of(keys_of_days)):
             # Of the first day only the hours that are whole.
             begin = max(day.start, _whole_hour(summary.from_at))
             for hour, totals in day.hourly.hours.items():

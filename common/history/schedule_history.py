@@ -12,6 +12,7 @@ from typing import Final
 from common.jobs.calendars import Calendars, stored_dates
 from common.jobs.job import ACTIVE, Job
 from common.jobs.ledger import JobTimes, decode_times
+from common.storage.wire import DAMAGE
 from common.tenants.audit import Entry
 from common.timing.excluded_days import Dates, DaysOfEach, ExcludedDays, calendar_days
 from common.timing.fires import due_at, fires
@@ -113,7 +114,10 @@ def schedule_history(
         if entry.action not in CHANGES or not entry.times:
             continue
         versions.append(ScheduleVersion(entry.at, until_at, current, entry))
-        until_at, current = entry.at, decode_times(entry.times)
+        try:
+            until_at, current = entry.at, decode_times(entry.times)
+        except DAMAGE:  # what was before is not known
+            return _with_calendars(ScheduleHistory(job_key, versions[::-1], entry.at), calendars)
     if current is None:  # nothing was before it was created
         known_from_at = ALWAYS
     versions.append(ScheduleVersion(known_from_at, until_at, current, None))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
+from common.cache import convert
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
@@ -23,6 +24,7 @@ from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Table
 from common.storage.transactions import Transaction
+from common.storage.wire import Item
 from common.tenants.audit import Audit, HmacOf
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.states import ACTIVE, SUSPENDED
@@ -204,9 +206,9 @@ def encode_times(old: Job | None, new: Job) -> str:
 
 
 def decode_times(text: str) -> JobTimes | None:
-    """The inverse of `encode_times`: the times before the change."""
+    """The inverse of `encode_times`: the times before the change. Raises one of DAMAGE."""
     item = json.loads(text)
     if item is None:
         return None
-    state, schedule, effective_at, schedule_revision = item
+    state, schedule, effective_at, schedule_revision = convert(item, tuple[str, Item, int, int])
     return JobTimes(state, Schedule.from_item(schedule), effective_at, schedule_revision)

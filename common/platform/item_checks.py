@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec import convert
 
+from common.clock import Clock
 from common.jobs.backfill import Backfill
 from common.jobs.calendars import Calendar
 from common.jobs.former_jobs import former_job
@@ -19,6 +20,7 @@ from common.jobs.muted_groups import MutedGroup
 from common.notices.subscription import Subscription
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
+from common.platform.projection_checks import ProjectionChecks
 from common.runs.holders import damaged_names
 from common.storage import keys
 from common.storage.table import Query, Tables
@@ -113,6 +115,7 @@ class ItemChecks:
     """Reads the items of tenants, and those of the platform."""
 
     tables: Tables
+    clock: Clock
 
     def suspects(self, tenants: Iterable[str]) -> Iterator[Subject]:
         """The items of these tenants and of the platform that something contradicts."""
@@ -127,6 +130,7 @@ class ItemChecks:
             permits = self.tables.runs.get(keys.Key(pk=pk, sk=sk))
             if permits and damaged_names(permits):
                 yield _subject("runs", permits)
+        yield from ProjectionChecks(self.tables, self.clock).suspects(tenants)
 
     def look(self, name: str) -> list[Contradiction]:
         """What contradicts an item, by its table, partition and sort key."""
@@ -135,6 +139,9 @@ class ItemChecks:
         if item is None:
             return []
         if table == "runs":
+            checks = ProjectionChecks(self.tables, self.clock)
+            if checks.has(item):
+                return checks.look(item)
             names = damaged_names(item)
             return [_corrupt(table, item, f"who goes or waits: {', '.join(names)}")] if names else []
         tenant = pk.partition("#")[0] if pk != keys.OPERATORS else pk

@@ -7,15 +7,17 @@ windows: the item only saves reading.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from common.cache import convert
 from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
 from common.storage.table import Table
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
@@ -41,11 +43,20 @@ class DayTotals:
 
     @classmethod
     def from_item(cls, item: Item) -> DayTotals:
+        """Raises one of DAMAGE."""
         hours = {
             int(hour): RunTotals.of_stored(stored)
             for hour, stored in json.loads(unpacked(item["hours"])).items()
         }
-        return cls(item["start"], HourlyTotals(hours), item["expires_at"])
+        start, expires_at = convert((item["start"], item["expires_at"]), tuple[int, int])
+        return cls(start, HourlyTotals(hours), expires_at)
+
+    @classmethod
+    def readable(cls, items: Iterable[Item]) -> Iterator[DayTotals]:
+        """Of these days those that can be read: of the others the windows are read."""
+        for item in items:
+            with suppress(*DAMAGE):
+                yield cls.from_item(item)
 
 
 class ProjectedDays:
@@ -63,17 +74,21 @@ class ProjectedDays:
         return [tenant for tenant, key in day_keys.items() if key["pk"] not in rolled_up]
 
     def roll_up(self, tenant: str, start: int, *, only_again: bool = False) -> None:
-        """Write the totals of the day that starts at `start`; `only_again`: if it was rolled up before. Raises Busy."""
+        """Write the totals of the day that starts at `start`; `only_again`: if it was rolled up before.
+
+        Raises Busy, Damaged.
+        """
 
         def rolled_up(stored: Item | None) -> tuple[Item | None, None]:
             """Reads the windows after the item, and is called again if another roll-up was faster."""
             if only_again and stored is None:
                 return None, None
-            hourly, expires_at = HourlyTotals(), stored["expires_at"] if stored else 0
+            hourly, expires_at = HourlyTotals(), 0
             for window in self._windows.between(tenant, start, start + DAY_S, consistent=True):
+                self._windows.require_readable(tenant, window)
                 hourly.add(window.start, window.totals)
                 expires_at = max(expires_at, window.expires_at)
-            if not hourly.hours and stored is None:
+            if not hourly.hours:
                 return None, None
             return DayTotals(start, hourly, expires_at).to_item(tenant), None
 

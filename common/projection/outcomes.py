@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from common.clock import CpuBudget
 from common.errors import Busy
@@ -23,7 +23,7 @@ from common.projection.state import ProjectionState
 from common.projection.windows import ProjectedRuns
 from common.runs import states
 from common.storage import keys
-from common.storage.portions import Portions
+from common.storage.portions import Head, Portions
 from common.storage.table import Table
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S, window_start
@@ -144,6 +144,14 @@ class LastOutcomes:
         return next(iter(decoded(self.rows.get(job_id, "").partition(" ")[0])), None)
 
 
+class _Head(Head, frozen=True, kw_only=True):
+    format: Literal[1]
+    since: int
+    until: int
+    partial_at: int
+    noted_at: float
+
+
 @dataclass(frozen=True, slots=True)
 class _Known:
     """What is stored or in memory. `noted_at`: changes noted before are in it."""
@@ -213,18 +221,18 @@ class JobOutcomes:
 
     def _known(self, tenant: str, now: float) -> _Known:
         head = self._stored(tenant).head()
-        token = str(head["token"]) if head else ""
+        token = head.token if head else ""
         remembered = self._remembered.pop(tenant, None)
         if remembered and remembered.token == token and now - remembered.noted_at < _UNUSED_S:
             return remembered
-        if head and head["format"] == _FORMAT and now - head["noted_at"] < _UNUSED_S:
-            texts = self._stored(tenant).read(head["portions"])
+        if head and now - head.noted_at < _UNUSED_S:
+            texts = self._stored(tenant).read(head.portions)
             if texts is not None:
                 lines = (line.partition("\t") for text in texts for line in text.splitlines())
                 rows = {job_id: row for job_id, _, row in lines}
-                last = LastOutcomes(head["since"], head["until"], rows, head["partial_at"])
-                return _Known(token, tuple(head["portions"]), last, head["noted_at"], head["until"])
-        portions = tuple(head["portions"]) if head else ()
+                last = LastOutcomes(head.since, head.until, rows, head.partial_at)
+                return _Known(token, head.portions, last, head.noted_at, head.until)
+        portions = head.portions if head else ()
         return self._anew(now, _Known(token, portions, LastOutcomes(0, 0, {}), now, 0))
 
     def _anew(self, now: float, before: _Known) -> _Known:
@@ -251,8 +259,8 @@ class JobOutcomes:
             return replace(known, last=last)
         return _Known(stored["token"], tuple(stored["portions"]), last, known.noted_at, last.until)
 
-    def _stored(self, tenant: str) -> Portions:
-        return Portions(self.runs, lambda name: keys.last_outcomes(tenant, name))
+    def _stored(self, tenant: str) -> Portions[_Head]:
+        return Portions(self.runs, lambda name: keys.last_outcomes(tenant, name), _Head)
 
     def _remember(self, tenant: str, known: _Known) -> None:
         self._remembered[tenant] = known

@@ -65,6 +65,13 @@ class Rebuild:
         since = day_start(int(now)) - days * DAY_S
         return RebuildPosition(since, since)
 
+    def day(self, tenant: str, day: int, now: float) -> None:
+        """Make one day anew. Raises Busy."""
+        cursor: RebuildPosition | None = RebuildPosition(day, day)
+        while cursor and cursor.day == day:
+            cursor = self.step(tenant, cursor, now).next
+        self._outcomes.forget(tenant)
+
     def step(self, tenant: str, cursor: RebuildPosition, now: float) -> RebuiltStep:
         """Project the runs of some jobs on one day again. Repeating it changes nothing. Raises Busy."""
         state = self._states.read()
@@ -102,6 +109,9 @@ class Rebuild:
     ) -> int:
         changes: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
         for window in self._windows.between(tenant, cursor.day, end, consistent=True):
+            if not self._windows.is_whole(tenant, window):
+                self._windows.remove(tenant, window.start)
+                continue
             for entry in self._windows.runs_of(tenant, window):
                 if cursor.after_job < entry.job_id <= last_job:
                     changes[window.start][entry.key] = None

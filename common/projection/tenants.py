@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+from msgspec.json import Decoder
 
 from common.projection.totals import HOUR_S, LATE_S
 from common.projection.windows import ProjectedWindow
@@ -15,7 +18,7 @@ from common.runs.states import FAILED, SKIPPED
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
-from common.texts import packed, unpacked
+from common.texts import UNREADABLE, packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 
@@ -53,6 +56,8 @@ class TenantTotals:
 
 # The fields of a TenantTotals. Of a day of a thousand tenants there are 24,000: objects would take too long.
 _Row = Sequence[Any]
+_Totals = dict[str, TenantTotals]
+_ROWS: Final = Decoder(dict[str, Annotated[list[int | float], Meta(max_length=5)]])
 
 
 @dataclass(slots=True)
@@ -85,51 +90,67 @@ class ProjectedTenants:
     def __init__(self, runs: Table) -> None:
         self._table = runs
 
-    def set(self, bucket: int, windows: Mapping[tuple[str, int], ProjectedWindow]) -> None:
-        """Put the totals of some tenants' windows, by tenant and start, in place of those before. Raises Busy."""
+    def set(self, bucket: int, windows: Mapping[tuple[str, int], ProjectedWindow]) -> list[str]:
+        """Put the totals of some tenants' windows, by tenant and start, in place of those before. Raises Busy.
+
+        Returns the sort keys of damaged items. They stay as they are, since other tenants' totals would be lost.
+        """
         by_start: defaultdict[int, dict[str, TenantTotals]] = defaultdict(dict)
         newest = max((start for _, start in windows), default=0)
         for (tenant, start), window in windows.items():
             if start > newest - RETENTION_S:
                 by_start[start][tenant] = TenantTotals.of_window(window)
-        for start, totals in by_start.items():
-            self._set(start, bucket, totals)
+        damaged = [start for start, totals in by_start.items() if not self._set(start, bucket, totals)]
         hours = {hour_of(start) for start in by_start}
         # The last window of an hour may have no runs.
         for hour in sorted(hours | {hour_of(newest) - HOUR_S} if hours else hours):
             if hour + HOUR_S <= newest + WINDOW_S:
                 self._roll_up(hour, bucket)
+        return [keys.projected_tenants(start, bucket)["sk"] for start in damaged]
 
-    def _set(self, start: int, bucket: int, totals: Mapping[str, TenantTotals]) -> None:
-        def after(before: dict[str, TenantTotals]) -> dict[str, TenantTotals]:
-            return {**before, **totals}
+    def remake(self, key: keys.Key, windows: Mapping[str, ProjectedWindow]) -> None:
+        """Make an item of a window anew, from what its bucket's tenants have there; one of an hour, or none, goes."""
+        self._table.delete(key)
+        if window := next(iter(windows.values()), None):
+            start, bucket = window.start, int(key["sk"].partition("#")[2])
+            self._table.delete(keys.projected_tenants_hour(hour_of(start), bucket))
+            self.set(bucket, {(tenant, start): window for tenant, window in windows.items()})
 
-        self._change(keys.projected_tenants(start, bucket), start, after)
+    def _set(self, start: int, bucket: int, totals: Mapping[str, TenantTotals]) -> bool:
+        """Whether what is stored can be read, and so was written."""
+
+        def after(before: _Totals | None) -> _Totals | None:
+            return None if before is None else {**before, **totals}
+
+        return self._change(keys.projected_tenants(start, bucket), start, after)
 
     def _roll_up(self, hour: int, bucket: int) -> None:
         """Write the totals of an hour. Each change of a window is followed by this, so the last one has all."""
 
-        def after(_: dict[str, TenantTotals]) -> dict[str, TenantTotals]:
+        def after(_: _Totals | None) -> _Totals | None:
             starts = range(hour, hour + HOUR_S, WINDOW_S)
             items = self._table.get_many([keys.projected_tenants(start, bucket) for start in starts])
             of_hour = PlatformTotals()
             for item in items:
-                of_hour.add(hour, _rows(item))
+                if (rows := rows_of(item)) is None:
+                    return None
+                of_hour.add(hour, rows)
             return of_hour.tenants
 
         self._change(keys.projected_tenants_hour(hour, bucket), hour, after)
 
-    def _change(
-        self, key: keys.Key, start: int, change: Callable[[dict[str, TenantTotals]], dict[str, TenantTotals]]
-    ) -> None:
-        def changed(stored: Item | None) -> tuple[Item | None, None]:
+    def _change(self, key: keys.Key, start: int, change: Callable[[_Totals | None], _Totals | None]) -> bool:
+        """Whether it was made; `change` gets and returns None for what is damaged."""
+
+        def changed(stored: Item | None) -> tuple[Item | None, bool]:
             before = _totals(stored) if stored else {}
             after = change(before)
-            if after == before:
-                return stored, None
-            return {"tenants": _text(after), "expires_at": start + RETENTION_S}, None
+            if after is None or after == before:
+                return stored, after is not None
+            return {"tenants": _text(after), "expires_at": start + RETENTION_S}, True
 
-        self._table.swap(key, changed, read=True)
+        _, is_made = self._table.swap(key, changed, read=True)
+        return is_made
 
     def between(self, start: int, end: int) -> PlatformTotals:
         """The totals of the hours that begin in [start, end), and of the windows of those that are not over."""
@@ -137,8 +158,9 @@ class ProjectedTenants:
         span = f"H{hour_of(start):010d}", f"H{end - 1:010d}#~"
         for item in self._table.query(Query(keys.PROJECTION, sk_between=span, consistent=False)):
             hour, bucket = item["sk"][1:].split("#")
-            read.add((int(hour), bucket))
-            totals.add(int(hour), _rows(item))
+            if rows := rows_of(item):
+                read.add((int(hour), bucket))
+                totals.add(int(hour), rows)
         span = f"{hour_of(start):010d}", f"{end - 1:010d}#~"
         listed = self._table.query(
             Query(keys.PROJECTION, sk_between=span, attributes=("sk",), consistent=False)
@@ -149,7 +171,7 @@ class ProjectedTenants:
             if (hour_of(int(start_text)), bucket) not in read:
                 remaining.append({"pk": keys.PROJECTION, "sk": item["sk"]})
         for item in self._table.get_many(remaining, consistent=False):
-            totals.add(hour_of(int(item["sk"].partition("#")[0])), _rows(item))
+            totals.add(hour_of(int(item["sk"].partition("#")[0])), rows_of(item) or {})
         return totals
 
 
@@ -163,13 +185,17 @@ def _text(totals: Mapping[str, TenantTotals]) -> str:
     return packed(json.dumps(shown, separators=(",", ":")))
 
 
-def _totals(item: Mapping[str, Any] | Item) -> dict[str, TenantTotals]:
-    return {tenant: TenantTotals(*row) for tenant, row in _rows(item).items()}
+def _totals(item: Item) -> _Totals | None:
+    rows = rows_of(item)
+    return None if rows is None else {tenant: TenantTotals(*row) for tenant, row in rows.items()}
 
 
-def _rows(item: Mapping[str, Any] | Item) -> dict[str, _Row]:
-    rows: dict[str, _Row] = json.loads(unpacked(item["tenants"]))
-    return rows
+def rows_of(item: Item) -> Mapping[str, _Row] | None:
+    """The rows of an item by tenant; None: somebody has damaged it."""
+    try:
+        return _ROWS.decode(unpacked(item["tenants"]))
+    except UNREADABLE:
+        return None
 
 
 def _row(totals: TenantTotals) -> _Row:

@@ -19,14 +19,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from common.errors import Busy
+from common.cache import convert
+from common.errors import Busy, Damaged
 from common.projection.entry import RunEntry, RunKey, decode, encode, window_of
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
-from common.texts import packed, unpacked
+from common.storage.wire import DAMAGE, Expression, Item
+from common.texts import UNREADABLE, packed, unpacked
+from common.timing.instants import rfc3339
 
 ATTRIBUTES: Final = ("pk", "sk", "version", "expires_at", "runs", "totals", "portions")
 # So many runs are held by the item itself: some 5 KB.
@@ -38,6 +40,7 @@ _PORTION_CHARS: Final = 180_000
 # A line beside its ids.
 _LINE_CHARS: Final = 40
 _MAX_TRIES: Final = 5
+_START_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class ProjectedWindow:
     portions: tuple[PortionStart, ...] = ()
     version: int = 0
     expires_at: int = 0
+    # Somebody has damaged it: it shows no runs, and only a rebuild writes it anew.
+    is_damaged: bool = False
 
     def place_of(self, key: RunKey) -> int:
         """In which of the portions a run is, if the window has it."""
@@ -65,15 +70,25 @@ class ProjectedWindow:
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> ProjectedWindow:
-        start, expires_at = int(item["sk"]), item.get("expires_at", 0)
+        """What an item has: no runs if it is damaged."""
+        try:
+            return cls._readable(item)
+        except DAMAGE:
+            start = item["sk"][:_START_DIGITS]
+            return cls(int(start) if start.isdecimal() else 0, RunTotals(), [], is_damaged=True)
+
+    @classmethod
+    def _readable(cls, item: Mapping[str, Any]) -> ProjectedWindow:
+        start = int(item["sk"])
+        version, expires_at = convert((item["version"], item.get("expires_at", 0)), tuple[int, int])
         if "runs" in item:
             runs = decode(item["runs"])
-            return cls(start, totals_of(runs), runs, (), item["version"], expires_at)
+            return cls(start, totals_of(runs), runs, (), version, expires_at)
         shown = json.loads(unpacked(item["totals"]))
         starts = json.loads(unpacked(item["portions"]))
         portions = tuple(PortionStart((run_name, job_id), name) for run_name, job_id, name in starts)
         totals = RunTotals.of_stored(shown)
-        return cls(start, totals, None if portions else [], portions, item["version"], expires_at)
+        return cls(start, totals, None if portions else [], portions, version, expires_at)
 
     def to_item(self, tenant: str) -> Item:
         item: Item = {**keys.projected_window(tenant, self.start), "version": self.version}
@@ -110,11 +125,12 @@ class ProjectedRuns:
     ) -> ProjectedWindow:
         """Put runs into the window that starts at `start`; None takes a run out. Returns the window.
 
-        `likely_new` saves a read if the window has no item. Raises Busy.
+        `likely_new` saves a read if the window has no item. Raises Busy; Damaged: its other runs would be lost.
         """
         stored = None if likely_new else self._item(tenant, start)
         for _ in range(_MAX_TRIES):
             window = ProjectedWindow.from_item(stored) if stored else ProjectedWindow(start, RunTotals(), [])
+            self.require_readable(tenant, window)
             change = self._changed(tenant, window, changes, expires_at)
             if change is None:
                 return window
@@ -130,6 +146,23 @@ class ProjectedRuns:
         """The window that starts at `start`; None if no run is known there."""
         item = self._item(tenant, start)
         return ProjectedWindow.from_item(item) if item else None
+
+    def is_whole(self, tenant: str, window: ProjectedWindow) -> bool:
+        """Whether all of it can be read."""
+        places = range(len(window.portions))
+        return not window.is_damaged and None not in self._portions(tenant, window, places).values()
+
+    def require_readable(self, tenant: str, window: ProjectedWindow) -> None:
+        """Raises Damaged."""
+        if window.is_damaged:
+            raise _damaged(tenant, window)
+
+    def remove(self, tenant: str, start: int) -> None:
+        """Remove a window, so that it can be made anew from its runs."""
+        portions = Query(keys.projected_portions(tenant), sk_prefix=f"{start:010d}#")
+        windows = Query(keys.projected_windows(tenant), sk_prefix=f"{start:010d}")
+        for item in [*self._table.query(portions), *self._table.query(windows)]:
+            self._table.delete(keys.key_of(item))
 
     def between(
         self,
@@ -170,7 +203,7 @@ class ProjectedRuns:
                 if newer and newer.version != window.version:  # a change has replaced the portion meanwhile
                     window, remaining = newer, list(newer.portions)
                 continue
-            for run in reversed(decode(item["runs"])):
+            for run in reversed(_decoded(item) or []):
                 if last is None or run.key < last:
                     yield run
                     last = run.key
@@ -242,20 +275,19 @@ class ProjectedRuns:
         """The runs of these portions, and the totals of all."""
         old, totals = self._portions(tenant, window, places), RunTotals()
         totals.merge(window.totals)
-        if any(runs is None for runs in old.values()):
-            # A portion is gone, which no step of ours does: the totals are those of what is left.
-            old = self._portions(tenant, window, range(len(window.portions)))
-            totals = totals_of(run for runs in old.values() for run in runs or ())
+        if None in old.values() and self.window(tenant, window.start) == window:
+            # No step of ours removes a portion without a change of the item.
+            raise _damaged(tenant, window)
         return old, totals
 
     def _portions(
         self, tenant: str, window: ProjectedWindow, places: Iterable[int]
     ) -> dict[str, list[RunEntry] | None]:
-        """The runs of portions by name; None: it is gone."""
+        """The runs of portions by name; None: it is gone or damaged."""
         portion_keys = [
             keys.projected_portion(tenant, window.start, window.portions[place].name) for place in places
         ]
-        runs = {_name(item): decode(item["runs"]) for item in self._table.get_many(portion_keys)}
+        runs = {_name(item): _decoded(item) for item in self._table.get_many(portion_keys)}
         return {_name(key): runs.get(_name(key)) for key in portion_keys}
 
     def _write(self, tenant: str, change: _Change) -> None:
@@ -351,6 +383,21 @@ def _parts(runs: list[RunEntry]) -> list[list[RunEntry]]:
 
 def _chars(run: RunEntry) -> int:
     return len(run.run_name) + len(run.job_id) + _LINE_CHARS
+
+
+def _damaged(tenant: str, window: ProjectedWindow) -> Damaged:
+    at = rfc3339(window.start)
+    return Damaged(
+        f"what is kept of the runs of {tenant!r} from {at} on is damaged: minute8 check --fix makes it anew"
+    )
+
+
+def _decoded(item: Mapping[str, Any]) -> list[RunEntry] | None:
+    """The runs of a portion; None: somebody has damaged it."""
+    try:
+        return decode(item["runs"])
+    except UNREADABLE:
+        return None
 
 
 def _name(item: Mapping[str, Any]) -> str:

@@ -9,30 +9,51 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from common.storage.expressions import Attribute
+from msgspec import Struct, ValidationError
+
+from common import telemetry
+from common.cache import convert
+from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import Attribute, unchanged
 from common.storage.keys import Key
 from common.storage.table import Table
 from common.storage.wire import Item
-from common.texts import packed, unpacked
+from common.texts import UNREADABLE, packed, unpacked
+
+
+class Head(Struct, frozen=True):
+    """A head. Each kind of text has its own, with more attributes."""
+
+    token: str = ""
+    portions: tuple[str, ...] = ()
+    expires_at: int = 0
+
+
+HeadOf = TypeVar("HeadOf", bound=Head)
 
 
 @dataclass(frozen=True, slots=True)
-class Portions:
+class Portions(Generic[HeadOf]):
     """The items of one such text. `key` gives the key of a portion by its name; the head's name is empty."""
 
     table: Table
     key: Callable[[str], Key]
+    kind: type[HeadOf]
 
-    def head(self) -> Item | None:
-        """The head with its attributes; None: there is no text."""
-        return self.table.get(self.key(""))
+    def head(self) -> HeadOf | None:
+        """The head; None: there is no text, or somebody has damaged the head, and `store` replaces it."""
+        item = self.table.get(self.key(""))
+        return self._readable(item) if item else None
 
     def read(self, names: Sequence[str]) -> list[str] | None:
-        """The texts of some portions, in no order; None if one of them is gone."""
+        """The texts of some portions, in no order; None if one of them is gone or damaged."""
         items = list(self.table.get_many([self.key(name) for name in names]))
-        return None if len(items) < len(names) else [unpacked(item["data"]) for item in items]
+        try:
+            return None if len(items) < len(names) else [unpacked(item["data"]) for item in items]
+        except UNREADABLE:
+            return None
 
     def store(
         self,
@@ -56,12 +77,29 @@ class Portions:
         names = [*kept, *portions]
         item: Item = {**self.key(""), **head, "token": token, "portions": names, "expires_at": expires_at}
         as_read = Attribute("token") == replaces if replaces else self.table.absent
-        # A refusal may be of our own write, repeated after its answer was lost.
-        if not self.table.put_if(item, as_read) and (self.head() or {}).get("token") != token:
-            self._remove(portions)
-            return None
+        try:
+            self.table.put(item, as_read)
+        except ConditionFailed as refused:
+            # A refusal may be of our own write, repeated after its answer was lost.
+            is_own = refused.existing is not None and refused.existing.get("token") == token
+            if not is_own and not self._replace_damaged(refused.existing, item):
+                self._remove(portions)
+                return None
         self._remove(dropped)
         return item
+
+    def _replace_damaged(self, existing: Item | None, item: Item) -> bool:
+        """Whether a head that nobody can read was there, and is replaced."""
+        if existing is None or self._readable(existing):
+            return False
+        telemetry.logger().error("damaged, written anew", pk=existing["pk"], sk=existing["sk"])
+        return self.table.put_if(item, unchanged(existing, "token"))
+
+    def _readable(self, item: Item) -> HeadOf | None:
+        try:
+            return convert(item, self.kind)
+        except ValidationError:
+            return None
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:

@@ -31,6 +31,7 @@ RUN_CORRUPT: Final = "run-corrupt"
 ITEM_UNREADABLE: Final = "item-unreadable"
 ITEM_CORRUPT: Final = "item-corrupt"
 KEY_DIFFERS: Final = "key-differs"
+PROJECTION_CORRUPT: Final = "projection-corrupt"
 
 
 class Decision(NamedTuple):
@@ -116,6 +117,9 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     ITEM_CORRUPT: Decision(
         "a person", "the item", "delete it and store what it was again, or restore the table"
+    ),
+    PROJECTION_CORRUPT: Decision(
+        "the runs' records", "the runs by time", "make what is kept of them anew from the runs"
     ),
     KEY_DIFFERS: Decision("a person", "the key", "make a new key, and revoke this one"),
 }

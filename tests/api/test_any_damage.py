@@ -73,7 +73,7 @@ SILENT = {
     r"jobs \S+ MUTED#.* (error|error_type|note|until_at) deleted": "it may be absent",
     r"jobs \S+ BACKFILL#.* (sent|is_started|cancelled_at) deleted": "it may be absent",
     r"jobs \S+#text .* \(item\) (doubled|bob's)": "no job names the copy",
-    r"runs (LINES##|PROJECTION##|\S+##(days|windows|portions)) ": "it is written anew",
+    r"runs (LINES##|\S+##(days|portions)) ": "it is written anew",
     r"runs \S+permits? .* (etag .*|\(item\) .*)": "the runs' records say who goes and who waits",
     r"runs \S+#permit ": "who goes is known by the runs' records; check reads keys with a line",
     r"runs \S+#": "the projection names what it cannot read of the last hour",
@@ -202,7 +202,9 @@ class Played:
     def messages(self) -> list[str]:
         """What doctor and check say."""
         world = self.world
-        truth = Truth(world.tables, world.queue, world.clock, as_written, ItemChecks(world.tables))
+        truth = Truth(
+            world.tables, world.queue, world.clock, as_written, ItemChecks(world.tables, world.clock)
+        )
         planning = findings(PlanningState(world.tables.due, world.clock, "dev"))
         messages = [finding.message for finding in planning if finding.level != Level.OK]
         return messages + [f"{item.name} {item.subject.name}" for item in listed(truth.all())]
@@ -292,3 +294,25 @@ def test_a_damaged_audit_entry_keeps_its_place_and_stops_no_reader(played: Playe
         entries = played.office.alice_admin("GET", "/v1/audit?limit=200").json["entries"]
         damaged = [entry["entry_id"] for entry in entries if entry["action"] == "unreadable"]
         assert damaged == [item["sk"]["S"].removeprefix("AUDIT#")], kind
+
+
+def test_damaged_projections_and_directories_are_made_anew(played: Played) -> None:
+    kinds = (
+        ("PROJECTION## ", "tenants", "far"),
+        ("##windows ", "runs", "endless"),
+        (" OUTCOMES# ", "until", "text"),
+        (" LISTED# ", "up_to", "list"),
+        (" LISTED# ", "portions", "binary"),
+        (" AUDIT#", "times", "text"),
+    )
+    wrong = []
+    for place, name, kind in kinds:
+        damage = next(
+            each for each in played.damages() if place in str(each) and (each.name, each.kind) == (name, kind)
+        )
+        for path in (*GETS, OPERATOR[1]):
+            played.restore()
+            played.apply(damage)
+            who = played.office.operator if path in OPERATOR else played.office.alice
+            wrong += [(str(damage), path, n) for n in (1, 2) if who("GET", path).status >= 500]
+    assert wrong == []

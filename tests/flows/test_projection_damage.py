@@ -10,12 +10,20 @@ from typing import Any
 import pytest
 
 from common.planning.chores import Done
+from common.planning.execution import parse_execution_id
+from common.platform.item_checks import ItemChecks
 from common.projection import rebuild, windows
 from common.projection.entry import RunEntry
+from common.projection.looks import Again
 from common.projection.state import PROJECTION
-from common.projection.windows import totals_of
+from common.projection.tenants import rows_of
+from common.projection.windows import ProjectedWindow
+from common.registration.defined_job import as_written
 from common.storage import keys
 from common.storage.table import Query
+from common.storage.wire import Expression
+from common.truth.contradiction import Contradiction
+from common.truth.truth import Truth
 from tests.flows.test_projection import projected, recounted, start
 from tests.worlds import World, at, job
 
@@ -76,21 +84,100 @@ def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.Mo
     assert is_a_recount(world)
 
 
-def test_a_change_of_a_window_without_one_of_its_portions_counts_what_is_left(
-    world: World, monkeypatch: pytest.MonkeyPatch
+def check(world: World) -> list[Contradiction]:
+    """What `minute8 check` names."""
+    stored = ItemChecks(world.tables, world.clock)
+    truth = Truth(world.tables, world.queue, world.clock, as_written, stored)
+    return [contradiction for _, contradictions in truth.all() for contradiction in contradictions]
+
+
+def repaired(world: World) -> set[str]:
+    """What check names, and repairs; then it names nothing."""
+    contradictions = check(world)
+    for contradiction in contradictions:
+        assert contradiction.repair
+        contradiction.repair()
+    assert check(world) == []
+    return {f"{contradiction.name} {contradiction.subject.name}" for contradiction in contradictions}
+
+
+@pytest.mark.parametrize(
+    ("part", "damage"),
+    [
+        ("runs", 7),
+        ("version", "text"),
+        ("expires_at", []),
+        ("portions", 7),
+        ("a portion", "text"),
+        ("no portion", 0),
+    ],
+)
+def test_of_a_damaged_window_no_run_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch, part: str, damage: Any
 ) -> None:
-    monkeypatch.setattr(windows, "MAX_INLINE", 2)
-    monkeypatch.setattr(windows, "PORTION_RUNS", 2)
-    entries = [RunEntry(f"20261121T034{minute}00Z", "j", "succeeded", "", 1, 0.1, 1.0) for minute in range(8)]
-    merged = world.projector.windows.merge("alice", WINDOW, {run.key: run for run in entries}, 0)
-    assert len(merged.portions) == 4
-    name = merged.portions[0].name
-    world.table("runs").delete(keys.projected_portion("alice", WINDOW, name))
-    failed = entries[0]._replace(status="failed")
-    after = world.projector.windows.merge("alice", WINDOW, {failed.key: failed}, 0)
-    listed = list(world.projector.windows.runs_of("alice", after))
-    assert after.totals == totals_of(listed)
-    assert after.totals.statuses == Counter(succeeded=6, failed=1)
+    """Ticks name it and leave it; check names it, and the repair makes it anew from the runs."""
+    if "portion" in part:
+        monkeypatch.setattr(windows, "MAX_INLINE", 6)
+        monkeypatch.setattr(windows, "PORTION_RUNS", 8)
+    busy(world)
+    runs, key = world.table("runs"), keys.projected_window("alice", at("2026-11-21T06:10:00Z"))
+    item = runs.get(key)
+    assert item
+    window = ProjectedWindow.from_item(item)
+    place = window.place_of(("20261121T061100Z", "j1"))
+    name = window.portions[place].name if window.portions else ""
+    portion = runs.get(keys.projected_portion("alice", window.start, name)) or {}
+    if part == "no portion":
+        runs.delete(keys.key_of(portion))
+    else:
+        runs.put({**portion, "runs": damage} if part == "a portion" else {**item, part: damage})
+    stored = runs.get(key)
+    world.registry.create("alice", "later", job(every=600))
+    changed = next(
+        run for run in world.run_items("alice", "j1") if run["fire_at"] == at("2026-11-21T06:11:00Z")
+    )
+    world.projector.index.log.look_again(
+        [
+            Again(
+                int(world.clock.now()),
+                parse_execution_id("alice", f"alice:j1:{changed['sk']}"),
+                is_planned=False,
+            )
+        ]
+    )
+    runs.update(keys.key_of(changed), Expression("SET #status = :failed", {":failed": "failed"}))
+    world.clock.sleep(1_200)
+    named = [
+        error for error in projection(world).errors if "from 2026-11-21T06:10:00Z on is damaged" in error
+    ]
+    assert len(named) == 1
+    assert runs.get(key) == stored
+    assert repaired(world) == {f"projection-corrupt runs alice##windows {key['sk']}"}
+    assert is_a_recount(world)
+    assert projection(world).errors == []
+
+
+def test_of_damaged_totals_of_tenants_no_tenant_is_lost(world: World) -> None:
+    name = next(
+        name for name in map("t{}".format, range(1_000)) if keys.log_bucket(name) == keys.log_bucket("alice")
+    )
+    world.registry.create(name, "own", job(cron="* * * * *"))
+    busy(world)
+    platform, bucket = world.projector.platform, keys.log_bucket("alice")
+    start, hour = at("2026-11-21T06:10:00Z"), at("2026-11-21T05:00:00Z")
+    span = at("2026-11-21T04:00:00Z"), at("2026-11-21T07:00:00Z")
+    before = platform.between(*span).tenants
+    runs = world.table("runs")
+    hour_key = keys.projected_tenants_hour(hour, bucket)
+    runs.put({**hour_key, "tenants": "text"})
+    assert platform.between(*span).tenants == before, "the windows of the hour have it"
+    key = keys.projected_tenants(start, bucket)
+    runs.put({**key, "tenants": "text"})
+    window = world.projector.windows.window("alice", start)
+    assert window and platform.set(bucket, {("alice", start): window}) == [key["sk"]]
+    assert rows_of(runs.get(hour_key) or {}), "an hour is made anew from its windows"
+    assert repaired(world) == {f"projection-corrupt runs PROJECTION## {key['sk']}"}
+    assert platform.between(*span).tenants == before
 
 
 def test_long_random_ids_fit_into_portions(world: World) -> None:

@@ -125,7 +125,7 @@ class Deployment:
 
     def truth(self) -> Truth:
         tables = self.tables()
-        return Truth(tables, self.executions(), self.clock, as_written, ItemChecks(tables))
+        return Truth(tables, self.executions(), self.clock, as_written, ItemChecks(tables, self.clock))
 
     def index(self) -> DueIndex:
         return DueIndex(self.due_table())
