@@ -57,8 +57,8 @@ class EndedJobs:
     def note(self, execution: Execution, now: float, not_running: NotRunning | None = None) -> None:
         """Let a tick look at the job, and tell that it does not run. Repeating it changes nothing."""
         key = keys.ended(execution.tenant, execution.job_id, execution.run_name)
-        told = {"not_running": not_running.note(now)} if not_running else {}
-        self._due.put({**key, "expires_at": int(now) + END_NOTE_KEPT_S, **told})
+        attributes = {"not_running": not_running.note(now)} if not_running else {}
+        self._due.put({**key, "expires_at": int(now) + END_NOTE_KEPT_S, **attributes})
 
     def excluded(self, job: Job) -> Excluded:
         """The dates of its calendars that exist."""

@@ -103,48 +103,48 @@ def named_and_counted(state: SubscriptionState, present: Iterable[Problem]) -> l
     """
     problems = sorted(present, key=lambda each: (bool(each.more), not each.address, -each.last_at, each.key))
     named = [problem for problem in problems[:MAX_STOPPED] if not problem.more]
-    others: dict[str, list[Problem]] = {}
+    unnamed: dict[str, list[Problem]] = {}
     for problem in problems[len(named) :]:
-        others.setdefault(problem.reason, []).append(problem)
+        unnamed.setdefault(problem.reason, []).append(problem)
     together: list[Problem] = []
-    for reason in others.keys() | {problem.reason for problem in state.reported.values() if problem.more}:
+    for reason in unnamed.keys() | {problem.reason for problem in state.reported.values() if problem.more}:
         of_reason = [problem for problem in named if problem.reason == reason]
         fresh = [each for each in of_reason if each.key not in state.reported | state.waiting]
-        together += _together(state, reason, others.get(reason, []), fresh)
+        together += _together(state, reason, unnamed.get(reason, []), fresh)
     return [*sorted(named, key=lambda problem: (problem.address, problem.job_id)), *together]
 
 
 def _together(
-    state: SubscriptionState, reason: str, others: Sequence[Problem], fresh: Sequence[Problem]
+    state: SubscriptionState, reason: str, unnamed: Sequence[Problem], fresh: Sequence[Problem]
 ) -> list[Problem]:
-    """The others of a reason as one problem, if there are any. `fresh` ones have a name now, the newest first."""
+    """The unnamed of a reason as one problem, if there are any. `fresh` ones have a name now, the newest first."""
     key = f"{NOT_RUNNING}#{reason}"
-    told, count = state.reported.get(key), sum(problem.more or 1 for problem in others)
-    told_count = told.more if told else 0
-    for problem in others:
+    reported, count = state.reported.get(key), sum(problem.more or 1 for problem in unnamed)
+    told_count = reported.more if reported else 0
+    for problem in unnamed:
         if not problem.more:
             state.waiting.pop(problem.key, None)
             state.over.pop(problem.key, None)
             told_count += state.reported.pop(problem.key, None) is not None
     renamed = [*reversed(fresh)][: max(0, told_count - count)]
     state.reported |= {problem.key: replace(problem, reported_at=problem.last_at) for problem in renamed}
-    if not others:
-        if told and told_count > len(renamed):
-            state.reported[key] = replace(told, more=told_count - len(renamed))
+    if not unnamed:
+        if reported and told_count > len(renamed):
+            state.reported[key] = replace(reported, more=told_count - len(renamed))
         else:
             state.reported.pop(key, None)
         return []
-    first_at = min(problem.first_at for problem in others)
-    last_at = max(problem.last_at for problem in others)
+    first_at = min(problem.first_at for problem in unnamed)
+    last_at = max(problem.last_at for problem in unnamed)
     waiting = state.waiting.pop(key, None)
     more = max(count, waiting.more if waiting else 0)
-    whole = replace(others[0], job_id="", first_at=first_at, last_at=last_at, detail="", more=more)
+    joint = replace(unnamed[0], job_id="", first_at=first_at, last_at=last_at, detail="", more=more)
     if more > told_count:
         state.reported.pop(key, None)
         state.over.pop(key, None)
     else:
-        state.reported[key] = replace(whole, reported_at=told.reported_at if told else last_at)
-    return [whole]
+        state.reported[key] = replace(joint, reported_at=reported.reported_at if reported else last_at)
+    return [joint]
 
 
 def may_report(state: SubscriptionState, delay_s: int, now: float) -> bool:

@@ -178,8 +178,8 @@ def _name(problem: Problem) -> str:
 
 def _names(problems: Sequence[Problem]) -> str:
     names = list(dict.fromkeys(_name(problem) for problem in problems if not problem.more))[:_MAX_NAMED]
-    others = _jobs(problems) - len(names)
-    return ", ".join(names) + (f"{' and' if names else ''} {others} more" if others else "")
+    unnamed = _jobs(problems) - len(names)
+    return ", ".join(names) + (f"{' and' if names else ''} {unnamed} more" if unnamed else "")
 
 
 def _failed(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:

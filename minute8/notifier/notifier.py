@@ -307,14 +307,14 @@ class Notifier:
         if NOT_RUNNING in subscription.kinds:
             since = looked_at - grouping.LATE_S  # a note is stored some time after its instant
             news = [(problem, job) for problem, job, noted_at in stopped.completed if noted_at > since]
-            taken = [
+            reported = [
                 problem
                 for problem, job in (*stopped.problems, *news)
                 if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
             ]
-            grouping.change_reasons(state, taken)
+            grouping.change_reasons(state, reported)
             counted = () if subscription.is_filtered else stopped.counted
-            present = grouping.named_and_counted(state, (*taken, *counted))
+            present = grouping.named_and_counted(state, (*reported, *counted))
             grouping.add(state, present)
             state.complete = state.complete and stopped.complete and len(counted) == len(stopped.counted)
         ended = self._over(subscription, happenings, present)

@@ -248,10 +248,10 @@ def refusing(office: Office, reasons: dict[str, str]) -> list[str]:
 
     def refused_at_once(QueueUrl: str, Entries: list[dict[str, Any]]) -> Any:
         answer = send(QueueUrl=QueueUrl, Entries=Entries)
-        taken = [entry["MessageBody"] for entry in Entries]
-        sent.extend(taken)
+        bodies = [entry["MessageBody"] for entry in Entries]
+        sent.extend(bodies)
         office.letters.now = office.world.clock.now() + 0.2
-        office.letters.put("registrations-dead", *[body for body in taken if body in office.letters.reasons])
+        office.letters.put("registrations-dead", *[body for body in bodies if body in office.letters.reasons])
         return answer
 
     office.letters.send_message_batch = refused_at_once  # type: ignore[method-assign]
@@ -296,8 +296,8 @@ def test_the_command_ends_when_it_met_each_letter_once(
     printed = desk("dead-letters", "redrive", "registrations").out
     assert printed.splitlines()[-len(words) :] == words
     assert sorted(sent) == sorted(map(_registration, of_jobs))
-    left = [_registration(job_id) for job_id, reason in of_jobs.items() if reason]
-    assert sorted(desk.office.letters.bodies("registrations-dead")) == sorted(left)
+    kept = [_registration(job_id) for job_id, reason in of_jobs.items() if reason]
+    assert sorted(desk.office.letters.bodies("registrations-dead")) == sorted(kept)
 
 
 def test_the_command_passes_over_what_cannot_be_read(desk: Desk) -> None:

@@ -480,7 +480,7 @@ def test_a_start_deadline_that_catch_up_never_meets_is_said(desk: Desk) -> None:
 def test_a_created_job_says_that_a_clock_change_skips_its_time(desk: Desk) -> None:
     local = ("--at", "2027-03-14T02:30", "--tz", "America/New_York")
     warning = "! On 2027-03-14, 02:00 -> 03:00 (1h forward) the time it names is skipped: it fires at"
-    for said in (desk("jobs", "create", "gap", *local, "--target", ARN), desk("preview", *local)):
-        assert warning in said.out
+    for answer in (desk("jobs", "create", "gap", *local, "--target", ARN), desk("preview", *local)):
+        assert warning in answer.out
     of_several = json.dumps([{"at": "2027-03-14T02:30", "timezone": "America/New_York"}, {"every": "1d"}])
     assert warning in desk("preview", "--schedules", of_several).out

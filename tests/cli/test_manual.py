@@ -279,7 +279,7 @@ def test_a_target_tells_the_end_of_its_run(desk: Desk, monkeypatch: pytest.Monke
     token = str(desk.office.world.target.calls[-1][1]["callback"]["token"])
     callback = ("--url", f"https://api.test/v1/runs/{run}/callback", "--token", token)
     assert desk("runs", "call-back", "running", *callback, "--percent", "40").out == f"{run} is running\n"
-    told = desk("runs", "call-back", "succeeded", *callback, "--text", "400 rows")
-    assert (told.code, told.out) == (0, f"{run} is succeeded\n")
+    ended = desk("runs", "call-back", "succeeded", *callback, "--text", "400 rows")
+    assert (ended.code, ended.out) == (0, f"{run} is succeeded\n")
     desk.office.world.deliver()
     assert desk("runs", "show", run, "--json").json["status"] == "succeeded"

@@ -924,8 +924,8 @@ def test_what_is_counted_is_told_to_be_over_in_sum(telling: Telling) -> None:
 
 def test_one_offs_that_minute8_deletes_after_an_outage_are_told_first(telling: Telling) -> None:
     for nth in range(70):
-        lost = job(at="2026-11-21T03:40:00Z", catch_up="none", after_completion="delete")
-        telling.world.registry.put("alice", f"once{nth:02}", lost)
+        one_off = job(at="2026-11-21T03:40:00Z", catch_up="none", after_completion="delete")
+        telling.world.registry.put("alice", f"once{nth:02}", one_off)
     telling.stage.subscribe(name="later", delay_s=300)
     telling.world.clock.move_to(at("2026-11-21T05:05:00Z"))
     telling.minutes(20)
