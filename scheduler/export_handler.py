@@ -15,16 +15,19 @@ import hashlib
 import io
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from msgspec import to_builtins
+from msgspec import Struct, ValidationError, structs, to_builtins
 
+from common.cache import convert
 from common.clock import Clock
 from common.config import config
 from common.deployment import Deployment
+from common.errors import Damaged
 from common.planning.chores import Chore, ChoreRunner, Done, Position
 from common.planning.execution import trace_id
 from common.projection.entry import RunEntry
@@ -79,14 +82,13 @@ class _Mark:
         return cls(first_day)
 
 
-@dataclass(frozen=True, slots=True)
-class _DayState:
+class _DayState(Struct, frozen=True):
     """What of a tenant's day is written: which versions of its windows, how many parts, and from where it goes on."""
 
     fingerprint: str
-    parts: int = 0
-    next_start: int = 0
-    is_done: bool = False
+    parts: int
+    next_start: int
+    is_done: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,33 +150,38 @@ class Exporter:
         is_same = stored is not None and stored.fingerprint == fingerprint
         if stored and stored.is_done and (is_same or not self._has_all_records(tenant, windows, of_day)):
             return True  # written, or some have expired: what is written has more than could be written now
-        state = stored if stored and is_same else _DayState(fingerprint)
+        state = stored if stored and is_same else _DayState(fingerprint, 0, 0, False)
         part = _Part()
         for window in of_day:
             if window.start < state.next_start:
                 continue
-            for line in self._lines(tenant, windows, window):
+            for line in self._lines(tenant, windows, window, done):
                 part.add(line)
-            state = replace(state, next_start=window.start + WINDOW_S)
+            state = structs.replace(state, next_start=window.start + WINDOW_S)
             if part.size >= PART_BYTES:
                 state = self._put_part(tenant, day, state, part, done)
                 part = _Part()
             if done.is_time_up and window is not of_day[-1]:
                 self._put_part(tenant, day, state, part, done)
                 return False
-        state = self._put_part(tenant, day, replace(state, is_done=True), part, done)
+        state = self._put_part(tenant, day, structs.replace(state, is_done=True), part, done)
         self._drop_parts(tenant, day, state.parts)
         done.counts["days"] += 1
         return True
 
-    def _lines(self, tenant: str, windows: ProjectedRuns, window: ProjectedWindow) -> Iterator[bytes]:
-        """The runs of a window that are over, each as a line."""
+    def _lines(
+        self, tenant: str, windows: ProjectedRuns, window: ProjectedWindow, done: Done
+    ) -> Iterator[bytes]:
+        """The runs of a window that are over, each as a line. What cannot be read is counted."""
         over = (run for run in windows.runs_of(tenant, window) if not run.is_open)
         while runs := list(islice(over, _READ_AT_ONCE)):
             records = {(item["sk"], item["job_id"]): item for item in self._records(tenant, runs)}
             for run in runs:
-                if record := records.get(run.key):
-                    yield line_of(Run.from_item(record))
+                try:
+                    if record := records.get(run.key):
+                        yield line_of(Run.from_item(record))
+                except Damaged:
+                    done.counts["unreadable"] += 1
 
     def _records(self, tenant: str, runs: Iterable[RunEntry]) -> Iterator[Item]:
         run_keys = [keys.run(tenant, run.job_id, run.run_name) for run in runs]
@@ -194,7 +201,7 @@ class Exporter:
         """Write the part, if it has runs, and then how far the day is."""
         if part.runs:
             self.bucket.put(self._name(tenant, day, state.parts), part.data())
-            state = replace(state, parts=state.parts + 1)
+            state = structs.replace(state, parts=state.parts + 1)
             done.counts.update(objects=1, runs=part.runs)
         self.tables.jobs.put(
             {
@@ -216,10 +223,11 @@ class Exporter:
         )
 
     def _state(self, tenant: str, day: int) -> _DayState | None:
+        """None: nothing is written, or nobody can read how much, so the day is written anew."""
         item = self.tables.jobs.get(keys.exported_day(tenant, _date(day)))
-        if item is None:
-            return None
-        return _DayState(item["fingerprint"], item["parts"], item["next_start"], item["is_done"])
+        with suppress(ValidationError):
+            return convert(item, _DayState)
+        return None
 
     def _tenants_after(self, after: str) -> Iterator[str]:
         start = keys.tenant_listing(after) if after else None

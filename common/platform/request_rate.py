@@ -140,7 +140,12 @@ class RequestRate:
             try:
                 item = self._table.update(keys.request_rate(tenant), usage, condition)
             except ConditionFailed as refused:
-                known.used_until_us = (refused.existing or {}).get("used_until_us", 0)
+                stored = (refused.existing or {}).get("used_until_us", 0)
+                if type(stored) is not int or stored > _us(now + MAX_DEBT_S + BUDGET_S):
+                    # Damaged: nobody uses so much time ahead.
+                    self._table.delete(keys.request_rate(tenant))
+                    stored = 0
+                known.used_until_us = stored
                 continue
             known.used_until_us = item["used_until_us"]
             return used_us

@@ -279,3 +279,31 @@ def test_the_bucket_of_s3_does_what_the_one_in_memory_does(monkeypatch: pytest.M
         assert list(bucket.names("")) == names[5:]
     stored = client.get_object(Bucket="history", Key=names[5])
     assert gzip.decompress(stored["Body"].read()) == b"{}\n"
+
+
+@pytest.mark.parametrize(
+    "damage", [{"parts": "two"}, {"fingerprint": 7}, {"next_start": None}, {"is_done": "yes"}]
+)
+def test_a_day_whose_state_is_damaged_is_written_anew(platform: Platform, damage: Item) -> None:
+    platform.pass_time("2026-11-23T02:10:00Z")
+    platform.round()
+    jobs, key = platform.world.table("jobs"), keys.exported_day("alice", DAY)
+    stored = jobs.get(key)
+    assert stored
+    platform.bucket.objects.clear()
+    jobs.put({**stored, **damage})
+    platform.world.table("due").delete(keys.chore("export"))
+    platform.round()
+    assert platform.exported() == platform.over() != set()
+    assert jobs.get(key) == stored
+
+
+def test_a_run_that_cannot_be_read_holds_back_no_other_one_of_its_day(platform: Platform) -> None:
+    platform.pass_time("2026-11-23T02:10:00Z")
+    start = at(f"{DAY}T00:00:00Z")
+    run = next(item for item in platform.world.run_items("alice", "hourly") if item["fire_at"] >= start)
+    platform.world.table("runs").put({**run, "attempt": []})
+    assert platform.round().counts["unreadable"] == 1
+    exported = platform.exported()
+    assert len(exported) == 12
+    assert exported == {line for line in platform.over() if json.loads(line)[3] != []}

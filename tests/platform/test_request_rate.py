@@ -189,3 +189,10 @@ def test_nobody_is_charged_for_a_request_that_was_not_counted(world: World) -> N
     meter.add(read_units=1_000)
     RequestRate(world.table("tenants")).settle(meter, NOW)
     assert world.table("tenants").get({"pk": "alice", "sk": "RATE"}) is None
+
+
+@pytest.mark.parametrize("damaged", ["?", [1], None, True, 3_981_312_000_000_000, 10**29])
+def test_what_nobody_can_have_used_counts_as_nothing(world: World, damaged: object) -> None:
+    world.table("tenants").put({"pk": "alice", "sk": "RATE", "used_until_us": damaged, "expires_at": 7})
+    assert accepted(RequestRate(world.table("tenants")), 100, NOW, 200) == 100
+    assert remaining(world) == 0
