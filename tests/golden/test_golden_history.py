@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from common.history.job_directory import JobDirectory
 from common.planning.chores import position_in
@@ -100,7 +101,10 @@ def export(tables: Tables) -> Any:
     object.__setattr__(exporter, "tables", tables)
     stored = exporter._state("alice", DAY)
     assert stored
-    return [asdict(stored), asdict(_Mark.stored(position_in(tables.due.get(keys.chore("export"))), 0, 0))]
+    return [
+        to_builtins(stored),
+        asdict(_Mark.stored(position_in(tables.due.get(keys.chore("export"))), 0, 0)),
+    ]
 
 
 READ: Mapping[str, Read] = {
