@@ -21,7 +21,7 @@ from common.jobs.not_running import LASTING, OTHER_REASON, PAUSED_AFTER_FAILURES
 from common.limits import STREAK_KEPT_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
-from common.storage.expressions import Attribute, change, unchanged
+from common.storage.expressions import Attribute, Condition, change, unchanged
 from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Item
@@ -84,7 +84,7 @@ class FailureCounts:
             "expires_at": self._expires_at(),
         }
         tx = Transaction(self.jobs.client)
-        tx.put(self.jobs, started, unchanged(streak, "revision", "failures", "failed_run", "not_running"))
+        tx.put(self.jobs, started, _as_read(self.jobs, streak, "not_running"))
         tx.update(self.jobs, job_key, change({"is_failing": True}), unchanged(item, "revision"))
         tx.commit()
         return counted + 1
@@ -118,6 +118,11 @@ class FailureCounts:
 
     def _expires_at(self) -> int:
         return math.floor(self.clock.now()) + STREAK_KEPT_S
+
+
+def _as_read(jobs: Table, streak: Item | None, *names: str) -> Condition:
+    """The condition that the streak is as it was read; one that has expired is none."""
+    return unchanged(streak, "revision", "failures", "failed_run", *names) if streak else jobs.absent
 
 
 def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
@@ -155,7 +160,7 @@ class NotRunningNotes:
             new = {"began_at": now, "failures": 0, "failed_run": "", **same, **key, "revision": revision}
             tx = Transaction(self._jobs.client)
             note = {"not_running": noted.note(now), "expires_at": now + STREAK_KEPT_S}
-            tx.put(self._jobs, new | note, unchanged(streak, "revision", "failures", "failed_run"))
+            tx.put(self._jobs, new | note, _as_read(self._jobs, streak))
             as_read = unchanged(item, "revision", "not_running")
             tx.update(self._jobs, job_key, change({"not_running": noted.reason}), as_read)
             tx.put(self._jobs, listing(tenant, now))

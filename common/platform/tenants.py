@@ -13,7 +13,7 @@ from common.ids import TENANT_ID_CHARS, check_id, check_name, check_note
 from common.platform.api_keys import ApiKey, ApiKeys
 from common.storage import expressions, keys
 from common.storage.conflicts import retry_if_changed
-from common.storage.expressions import ABSENT, Attribute, Condition
+from common.storage.expressions import Attribute, Condition
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
@@ -53,7 +53,7 @@ class Tenants:
         tenant = edited(new, {**(settings or {}), "name": name})
         tx = Transaction(self._table.client)
         # The name of a deleted tenant cannot be used again while its tombstone exists: some of its runs may be left.
-        tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, ABSENT)
+        tx.put(self._table, {**keys.tenant(tenant_id), **tenant.to_item()}, self._table.absent)
         self._publish(tx, tenant, now)
         Audit(self._table).add(tx, tenant_id, by, "tenant.created", tenant_id, now, after=tenant.to_item())
         if tx.try_commit():

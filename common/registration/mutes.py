@@ -9,7 +9,7 @@ from common.jobs.muted_groups import MutedGroup, MutedGroups
 from common.limits import MAX_MUTED_GROUPS, MAX_MUTED_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
-from common.storage.expressions import ABSENT, Attribute, Condition
+from common.storage.expressions import Attribute, Condition
 from common.storage.transactions import Addition, Transaction
 from common.storage.unreadable import read
 from common.storage.wire import Item
@@ -46,7 +46,7 @@ class Mutes:
                     over = self._over(tenant, list(stored.values()), now)
                     tx.delete(table, keys.muted_group(tenant, *over.key), _as_read(over))
                 addition.note(tx)
-            tx.put(table, group.to_item(), _as_read(old))
+            tx.put(table, group.to_item(), _as_read(old) if old else table.absent)
             before = _audit_view(old) if old else None
             subject = _subject(group)
             self.audited.commit(
@@ -82,9 +82,9 @@ class Mutes:
         )
 
 
-def _as_read(old: MutedGroup | None) -> Condition:
+def _as_read(old: MutedGroup) -> Condition:
     """The condition that the stored group is still the one that was read."""
-    return Attribute("muted_at") == old.muted_at if old else ABSENT
+    return Attribute("muted_at") == old.muted_at
 
 
 def _subject(group: MutedGroup) -> str:

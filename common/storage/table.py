@@ -274,7 +274,7 @@ class Table:
     def create(self, item: Mapping[str, Any]) -> Item | None:
         """Write an item whose key is not used. Returns the existing item, which stays; None: written. Raises Busy."""
         try:
-            self.put(item, ABSENT)
+            self.put(item, self.absent)
         except ConditionFailed as refused:
             return refused.existing
         return None

@@ -14,6 +14,7 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit
+from common.timing.instants import rfc3339
 from minute8 import direct
 from minute8.api import handler
 from minute8.client import AsyncClient, NotFound
@@ -60,6 +61,18 @@ def test_a_failure_whose_texts_are_erased_stays_muted(failing: Office) -> None:
     assert needs_somebody(failing) == (1, ["mail"], 1)
     assert [bool(group) for group in muted(failing).values()] == [False, True]
     assert muted(failing)["bills", ""]
+
+
+def test_a_group_whose_mute_has_expired_and_is_not_removed_yet_is_muted_again(failing: Office) -> None:
+    until = "2026-11-21T04:00:00Z"
+    assert failing.alice("PUT", MUTE, {"until_at": until}).status == 200
+    stored = failing.world.table("jobs").with_expired().get(keys.muted_group("alice", "bills", BOOM))
+    assert stored is not None
+    failing.world.clock.move_to(stored["expires_at"])
+    fails(failing, "no such customer")
+    failing.world.run_until(rfc3339(stored["expires_at"] + 90), ticks=True)
+    assert failing.alice("PUT", MUTE, {}).status == 200
+    assert needs_somebody(failing)[2] == 1
 
 
 def test_a_muted_group_stays_listed_and_leaves_what_needs_somebody(failing: Office) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from common.jobs.failures import FailureCounts
 from common.jobs.job import Job
+from common.jobs.not_running import NotRunning
 from common.runs.outcome import Outcome
 from common.storage import keys
 from tests.faults.stage import Stage, staged
@@ -138,3 +139,15 @@ def prepare(stage: Stage, failed_before: int) -> None:
     for number in range(failed_before):
         stage.world.store.failures.add(stage.world.store.get("alice", "job"), run_name(number))
     stage.save()
+
+
+def test_a_streak_that_has_expired_and_is_not_removed_yet_begins_anew(world: World) -> None:
+    registered = register(world)
+    counts, year_s = world.store.failures, 366 * 86_400
+    assert counts.add(registered, run_name(1)) == 1
+    assert counts.end(world.store.get("alice", "job"), run_name(2)) == 1
+    world.clock.move_to(world.clock.now() + 2 * year_s)
+    assert counts.add(world.store.get("alice", "job"), run_name(3)) == 1
+    world.clock.move_to(world.clock.now() + 2 * year_s)
+    noted = NotRunning("overlap", world.clock.now(), "3 runs in a row")
+    assert world.store.not_running.begin("alice", "job", noted)

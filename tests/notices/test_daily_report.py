@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from common.jobs.not_running import NotRunning, stopped_tenants
+from common.jobs.not_running import NotRunning, StoppedOfTenant, stopped_tenants
 from common.planning.execution import Execution
 from common.platform import daily_report
 from common.platform.daily_report import DailyReport, read_report
@@ -118,6 +118,15 @@ def test_it_names_what_does_not_run_until_it_runs_again(lived: World) -> None:
     lived.store.pause("bob", "fails")  # that ends it
     assert "Not running: 0" in report_of(lived).text().splitlines()
     assert not list(lived.table("jobs").query(Query(keys.STOPPED)))
+
+
+def test_it_names_five_of_a_tenant_and_thirty_of_all(lived: World) -> None:
+    notes = tuple(NotRunning("overlap", 0, "3 runs in a row", name=f"job-{nth}") for nth in range(6))
+    stopped = {f"tenant-{nth}": StoppedOfTenant(notes, complete=True) for nth in range(7)}
+    text = replace(report_of(lived), not_running=stopped).text()
+    named = re.findall(r"^  (tenant-\d) job-(\d)", text, re.MULTILINE)
+    assert named == [(f"tenant-{nth // 5}", f"{nth % 5}") for nth in range(30)]
+    assert "Not running: 42 (tenant-0 6, tenant-1 6, tenant-2 6, …)" in text
 
 
 def test_a_note_that_comes_during_a_look_stays_listed(lived: World) -> None:

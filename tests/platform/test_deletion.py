@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -175,7 +176,11 @@ def test_the_name_is_free_again_after_the_tombstone(world: World) -> None:
         tenants_of(world).create("alice", "", world.clock.now())
     again = deletions_of(world).begin("alice", world.clock.now())
     assert again.finished_at is not None
-    world.table("tenants").delete(keys.tenant("alice"))  # as DynamoDB does, by the tombstone's expires_at
+    free_at = math.floor(again.finished_at) + 31 * 86_400
+    world.clock.move_to(free_at - 1)
+    with pytest.raises(AlreadyExists):
+        tenants_of(world).create("alice", "", world.clock.now())
+    world.clock.move_to(free_at + 60)
     tenants_of(world).create("alice", "", world.clock.now())
     with pytest.raises(NotFound):
         deletions_of(world).progress("alice")
