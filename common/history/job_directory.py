@@ -25,9 +25,10 @@ from common.jobs.corrupt import BROKEN
 from common.jobs.job import DELETED, read_spec
 from common.jobs.not_running import NotRunning
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.portions import Head, Portions
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
+from common.storage.wire import Expression, Item
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
@@ -142,12 +143,14 @@ class JobDirectory:
                 consistent=False,
             )
         )
-        return {
-            item["sk"].removeprefix(keys.STREAK_PREFIX): Streak(
-                int(item["failures"]), int(item["revision"]), NotRunning.of_item(item)
+
+        def streak(item: Item) -> tuple[str, Streak]:
+            note = NotRunning.of_item(item)
+            return item["sk"].removeprefix(keys.STREAK_PREFIX), Streak(
+                int(item["failures"]), int(item["revision"]), note
             )
-            for item in items
-        }
+
+        return dict(readable(items, streak))
 
     def forget(self, tenant: str) -> None:
         """Have the directory made anew when somebody looks."""

@@ -92,4 +92,10 @@ class MutedGroups:
         """The failures in a row of these jobs, of those that had some."""
         streaks_of_jobs = [keys.failure_streak(tenant, job_id) for job_id in sorted(set(job_ids))]
         items = self.table.get_many(streaks_of_jobs, attributes=("sk", "failures", "failed_run", "began_at"))
-        return {item["sk"].removeprefix(keys.STREAK_PREFIX): item for item in items}
+        return {item["sk"].removeprefix(keys.STREAK_PREFIX): item for item in readable(items, _checked)}
+
+
+def _checked(item: Item) -> Item:
+    """The item of a job's failures in a row. Raises ValidationError, KeyError."""
+    convert((item["failures"], item["failed_run"], item["began_at"]), tuple[int, str, float])
+    return item

@@ -304,6 +304,9 @@ def test_damaged_projections_and_directories_are_made_anew(played: Played) -> No
         (" LISTED# ", "up_to", "list"),
         (" LISTED# ", "portions", "binary"),
         (" AUDIT#", "times", "text"),
+        (" STREAK#fails", "failed_run", "deleted"),
+        (" STREAK#fails", "failed_run", "far"),
+        (" STREAK#fails", "failures", "far"),
     )
     wrong = []
     for place, name, kind in kinds:
