@@ -1019,6 +1019,7 @@ class WaitingNotices(TypedDict):
 
     failed: int
     overdue: int
+    not_running: int
     too_long: int
     too_short: int
     no_success: int

@@ -21,7 +21,7 @@ from common.history.job_directory import JobDirectory
 from common.jobs import not_running as notes
 from common.jobs.job import Job
 from common.notices.store import Subscriptions
-from common.notices.subscription import Notice, SubscriptionState
+from common.notices.subscription import KINDS, Notice, Problem, SubscriptionState
 from common.registration.calendar_store import CalendarStore, jobs_that_end
 from common.registration.erasing import erase_details
 from common.runs.outcome import Outcome
@@ -32,6 +32,8 @@ from common.tenants.audit import Audit
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.routes.overview import not_running
+from tests.api.calls import Office
+from tests.api.conftest import office as office
 from tests.notices.conftest import Stage, make_stage
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import AnyTenant
@@ -944,3 +946,22 @@ def test_an_entry_that_cannot_be_planned_is_told_though_a_hundred_others_are_too
         damage_entry(telling.world, "alice", f"job{nth:03}")
     telling.minutes(12)
     assert set(telling.overview.values()) == {"invalid"} and len(telling.overview) == 104
+
+
+def test_the_console_offers_each_kind_of_message() -> None:
+    """A kind that is missing there was taken from a subscription by each edit."""
+    page = (Path(__file__).resolve().parents[2] / "console/src/views/subscriptions.tsx").read_text()
+    listed = page.partition("const KINDS = [")[2].partition("]")[0]
+    assert tuple(word.strip(' "') for word in listed.split(",")) == KINDS
+
+
+def test_a_subscription_shows_how_many_stopped_jobs_wait_to_be_told(office: Office) -> None:
+    hook = {"target": {"kind": "http", "url": "https://hooks.example.com/a"}, "delay_s": 600}
+    office.alice("PUT", "/v1/subscriptions/on-call", hook)
+    store = Subscriptions(office.world.tables.jobs)
+    subscription = store.get("alice", "on-call")
+    stopped = Problem("not_running", "a", 1.0, 1.0, "", reason="missed")
+    subscription.state.waiting = {"a": stopped, "rest": structs.replace(stopped, job_id="", more=34)}
+    store.save(subscription)
+    shown = office.alice("GET", "/v1/subscriptions/on-call").json["delivery"]["waiting"]
+    assert (shown["not_running"], shown["failed"]) == (35, 0)

@@ -11,10 +11,9 @@ import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
 type Subscription = Shapes["SubscriptionView"];
-type Kind = "failures" | "recoveries" | "overdue" | "too_long" | "too_short" | "no_success";
 type Dialog = { kind: "edit"; of: Subscription | null } | { kind: "delete"; of: Subscription };
 
-const KINDS: readonly Kind[] = ["failures", "recoveries", "overdue", "too_long", "too_short", "no_success"];
+const KINDS = ["failures", "recoveries", "overdue", "not_running", "too_long", "too_short", "no_success"] as const;
 
 export function Subscriptions(): JSX.Element {
   const [dialog, setDialog] = useState<Dialog>();

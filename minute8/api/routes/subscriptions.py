@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from common.notices.subscription import (
     FAILED,
     NO_SUCCESS,
+    NOT_RUNNING,
     OVERDUE,
     TOO_LONG,
     TOO_SHORT,
@@ -116,8 +117,8 @@ def _delivery(state: SubscriptionState) -> dict[str, Any]:
         "quiet_until": _instant(state.quiet_until or None),
         "waiting": {
             **{
-                kind: sum(problem.kind == kind for problem in state.waiting.values())
-                for kind in (FAILED, OVERDUE, TOO_LONG, TOO_SHORT, NO_SUCCESS)
+                kind: sum((problem.more or 1) * (problem.kind == kind) for problem in state.waiting.values())
+                for kind in (FAILED, OVERDUE, NOT_RUNNING, TOO_LONG, TOO_SHORT, NO_SUCCESS)
             },
             "recovered": len(state.over),
         },

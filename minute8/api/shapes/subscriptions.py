@@ -22,6 +22,7 @@ class WaitingNotices(ResponseBody):
 
     failed: Annotated[int, Meta(description="Jobs that fail.")]
     overdue: Annotated[int, Meta(description="Jobs that are overdue.")]
+    not_running: Annotated[int, Meta(description="Jobs that do not run, and addresses that are off.")]
     too_long: Annotated[
         int, Meta(description="Jobs of which a run took longer than their alert's `longer_than_s`.")
     ]
