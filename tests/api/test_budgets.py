@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from common.limits import PAGE_CPU_S
 from minute8.api.routes import jobs
 from tests.api.calls import Office
 from tests.worlds import job
+
+PAGE_CPU_S = 1.5
 
 JOBS = 6
 

@@ -12,12 +12,14 @@ from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
 from minute8.api import handler
 from minute8.client import Client, InvalidInput
-from minute8.client.jobs import MAX_BULK, MAX_LINES
 from tests.api.calls import Answer, HandlerTransport, Office, event
 from tests.api.shapes import check_shape
 from tests.api.test_refusals import INVALID, MALFORMED
 from tests.api.walk import ODD_IDS
 from tests.worlds import ARN, job
+
+MAX_BULK = 4_194_304
+MAX_LINES = 1_000
 
 URL = "/v1/jobs/_bulk"
 

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from common.platform.request_rate import MAX_DEBT_S, PROCESSOR_S, RequestRate
+from common.platform.request_rate import RequestRate
 from common.storage import keys
 from common.storage.table import Table
 from tests.api.aws_schedules import refusal, schedule
 from tests.api.calls import Office
 from tests.worlds import job
+
+MAX_DEBT_S = 300
+PROCESSOR_S = 0.05
 
 QUOTA = 100
 JOBS = 400

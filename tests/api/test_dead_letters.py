@@ -13,13 +13,14 @@ import yaml
 from common.platform.dead_letters import DeadLetters
 from common.storage import keys
 from common.tenants.audit import Audit
-from minute8.api.services import DEAD_LETTERS_S
 from tests.api.calls import Office
 from tests.api.letters import URL, LetterBox
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
 from tests.manual_clock import ManualClock
 from tests.worlds import job
+
+DEAD_LETTERS_S = 15
 
 SHARE = '{"v":1,"end":1795231800,"share":3}'
 OUTCOME = (

@@ -12,11 +12,12 @@ import pytest
 from common.errors import AlreadyExists
 from common.jobs.job import Job
 from common.jobs.revisions import deleted
-from common.jobs.store import MAX_AT_ONCE
 from minute8.eventbridge.group_deletion import GroupDeletions
 from tests.api.aws_schedules import Aws, schedule
 from tests.api.calls import Office
 from tests.worlds import World, job
+
+MAX_AT_ONCE = 14
 
 DELETED_JOBS = 1_000
 LISTS = (

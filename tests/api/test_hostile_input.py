@@ -9,7 +9,6 @@ import tracemalloc
 import pytest
 
 from common.errors import InvalidInput
-from common.limits import BODY_LEVELS, BULK_BYTES, BULK_LINES, MAX_PROBLEMS
 from common.platform.credential import Credential
 from common.registration.definition import Limits, parse_definition
 from common.storage import keys
@@ -20,6 +19,11 @@ from minute8.eventbridge.shapes import SCHEDULE
 from minute8.eventbridge.shapes import check as check_shape
 from tests.api.calls import Office
 from tests.worlds import job
+
+BODY_LEVELS = 80
+BULK_BYTES = 4_194_304
+BULK_LINES = 1_000
+MAX_PROBLEMS = 50
 
 TOPIC = "arn:aws:sns:us-east-1:123456789012:t"
 

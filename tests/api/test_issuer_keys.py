@@ -11,7 +11,7 @@ import pytest
 
 from common.errors import InvalidInput, Unauthenticated
 from minute8.api.auth.discovery import fetching
-from minute8.api.auth.issuer_keys import AGAIN_S, FRESH_S, STALE_S, IssuerKeys
+from minute8.api.auth.issuer_keys import IssuerKeys
 from minute8.api.auth.tokens import Tokens
 from minute8.api.http.problems import IssuerUnreachable
 from tests.api.calls import Caller
@@ -19,6 +19,10 @@ from tests.api.conftest import open_office
 from tests.api.issuer import NOW, jwk, key_set, settings, token
 from tests.executor.servers import Server, serving, trusting
 from tests.worlds import World
+
+AGAIN_S = 30
+FRESH_S = 600
+STALE_S = 86_400
 
 _DISCOVERY = "/.well-known/openid-configuration"
 

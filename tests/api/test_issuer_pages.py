@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from minute8.api import console
-from minute8.api.auth.issuer_pages import AGAIN_S, FRESH_S, IssuerPages, KnownIssuerPages
+from minute8.api.auth.issuer_pages import IssuerPages, KnownIssuerPages
 from tests.api.issuer import ISSUER, settings
+
+AGAIN_S = 60
+FRESH_S = 3_600
 
 CLIENT = {"JWT_CONSOLE_CLIENT": "console", "JWT_CONSOLE_SCOPE": "openid minute8"}
 DESCRIPTION = {

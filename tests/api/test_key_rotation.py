@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 from common.errors import Unauthenticated
-from common.platform.signing_masters import TRUSTED_FOR_S, Masters, StoredMasters
-from minute8.api.auth.issuer_keys import AGAIN_S, FRESH_S, IssuerKeys
+from common.platform.signing_masters import Masters, StoredMasters
+from minute8.api.auth.issuer_keys import IssuerKeys
 from minute8.api.auth.tokens import Tokens
 from tests.api.issuer import NOW, key_set, settings, token
+
+AGAIN_S = 30
+FRESH_S = 600
+TRUSTED_FOR_S = 60
 
 # As in docs/deploying.md: a new key is published for so long before it signs.
 PUBLISHED_BEFORE_S = 60

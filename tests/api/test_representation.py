@@ -6,10 +6,12 @@ import json
 
 import pytest
 
-from minute8.api.http.representation import MIN_COMPRESSED_BYTES, compressed, is_known, takes_gzip
+from minute8.api.http.representation import compressed, is_known, takes_gzip
 from tests.api.calls import Caller, Office
 from tests.api.walk import Call, calls_of_document
 from tests.worlds import job
+
+MIN_COMPRESSED_BYTES = 1_000
 
 GETS = [
     call for call in calls_of_document() if call.method == "GET" and call.path not in ("/v1/jobs/_export",)

@@ -10,19 +10,20 @@ from typing import Any
 
 import pytest
 
-from common.jobs.store import MAX_AT_ONCE
 from common.planning.removal_requests import BODY
 from common.storage import keys
 from common.storage.table import Query
-from common.storage.transactions import MAX_TRANSACTION_BYTES
 from minute8.eventbridge import group_deletion
 from minute8.eventbridge.group_deletion import GroupDeletions
 from minute8.eventbridge.groups import GroupRequest
-from minute8.eventbridge.origin import KNOWN_FOR_S
 from scheduler.removal import removal_of_groups
 from tests.api.aws_schedules import ROLE, Aws, refusal, schedule
 from tests.api.calls import Office
 from tests.worlds import ARN, World
+
+KNOWN_FOR_S = 1_800
+MAX_AT_ONCE = 14
+MAX_TRANSACTION_BYTES = 4_000_000
 
 
 def test_lists_are_filtered_and_paged(office: Office, aws: Aws) -> None:

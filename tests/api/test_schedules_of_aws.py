@@ -12,10 +12,11 @@ from common.storage import keys
 from minute8.eventbridge.api.operation import SchedulerRequest
 from minute8.eventbridge.api.schedules import ScheduleWrite
 from minute8.eventbridge.names import AwsAccount, job_id_of
-from minute8.eventbridge.origin import KNOWN_FOR_S
 from tests.api.aws_schedules import QUEUE, ROLE, Aws, advice, refusal, schedule, target, without_metadata
 from tests.api.calls import Office
 from tests.worlds import ARN, at, job
+
+KNOWN_FOR_S = 1_800
 
 
 def test_a_schedule_is_a_job_that_fires(office: Office, aws: Aws) -> None:

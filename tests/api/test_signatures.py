@@ -24,7 +24,6 @@ from common.storage import keys
 from minute8.api import handler
 from minute8.eventbridge.api.endpoint import parsed_query, possible_paths
 from minute8.eventbridge.api.signature import (
-    SKEW_S,
     SignatureRefused,
     SignedRequest,
     check_signature,
@@ -32,6 +31,8 @@ from minute8.eventbridge.api.signature import (
 )
 from tests.api.calls import Answer, Caller, Office, send
 from tests.api.scheduler_client import HOST, MASTERS, stored_masters
+
+SKEW_S = 900
 
 REGION = "us-east-1"
 BODY = b'{"Tags":[{"Key":"team","Value":"billing"}]}'

@@ -14,7 +14,7 @@ from common import telemetry
 from common.errors import InvalidInput, Unauthenticated
 from common.platform.api_keys import new_key
 from common.platform.tenants import Tenants
-from minute8.api.auth.tokens import ALGORITHMS, LEEWAY_S, TokenSettings, is_token
+from minute8.api.auth.tokens import ALGORITHMS, TokenSettings, is_token
 from tests.api.calls import Caller, Office
 from tests.api.conftest import open_office
 from tests.api.issuer import (
@@ -31,6 +31,8 @@ from tests.api.issuer import (
     tokens,
 )
 from tests.worlds import World, job, open_world
+
+LEEWAY_S = 30
 
 TAKES = tokens()
 

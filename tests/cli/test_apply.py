@@ -17,11 +17,14 @@ from common.registration.definition import Limits, parse_definition
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import stored
 from common.timing.excluded_days import Dates
-from minute8.cli.commands.apply import CHANGES, differing, with_defaults
-from minute8.cli.fire_changes import COMPARED_FIRES, consequences, move_of
+from minute8.cli.commands.apply import differing, with_defaults
+from minute8.cli.fire_changes import consequences, move_of
 from minute8.cli.job_files import BadFile, read_files, yaml_entries, yaml_text
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, at, job
+
+CHANGES = 2
+COMPARED_FIRES = 50
 
 NOW = at("2026-11-21T03:12:00Z")
 TWO = f"""

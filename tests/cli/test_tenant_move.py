@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from minute8.cli.commands.apply import CHANGES
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
+
+CHANGES = 2
 
 HOOK = "https://hooks.example.com/minute8"
 SCHEDULE = {

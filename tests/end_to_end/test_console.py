@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from common.jobs.spec import RUNBOOK_CHARS
 from common.platform.tenants import Tenants
 from common.storage.table import Table
 from minute8.client import Client, InvalidInput
@@ -22,6 +21,8 @@ from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.executor.servers import serving
 from tests.waiting import PATIENCE_S, wait_until
+
+RUNBOOK_CHARS = 500
 
 pytestmark = [pytest.mark.embedded, pytest.mark.release]
 

@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 
-from minute8.notifier.daily_report import HOUR_S, SENT_AFTER_S
+from minute8.notifier.daily_report import HOUR_S
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.waiting import wait_until
+
+SENT_AFTER_S = 2_400
 
 pytestmark = pytest.mark.embedded
 

@@ -12,7 +12,6 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.ids import check_id
 from common.jobs.job import Job
-from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job
 from common.registration.definition import Limits, parse_definition
 from common.registration.registry import split_initial_state
@@ -31,6 +30,8 @@ from minute8.eventbridge.origin import (
 )
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from minute8.eventbridge.shapes import check
+
+JOB_ID_CHARS = 128
 
 NOW = 1_795_305_600
 NAMES = st.text("abYZ09-_.", min_size=1, max_size=64)

@@ -10,19 +10,22 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from common.jobs.store import MAX_AT_ONCE, JobStore
-from common.limits import MAX_EXCLUDED_DATES
+from common.jobs.store import JobStore
 from common.storage import keys, transactions
 from common.storage.table import Query
 from common.storage.wire import item_bytes, to_wire
 from common.tenants.tenant import Quotas
 from minute8.cli.commands.transfer import _line
 from minute8.cli.sources.source_job import Defaults
-from minute8.eventbridge.groups import MAX_GROUPS, ScheduleGroup, ScheduleGroups
+from minute8.eventbridge.groups import ScheduleGroup, ScheduleGroups
 from minute8.eventbridge.moving import importing
-from minute8.eventbridge.origin import MAX_BYTES
 from tests.api.calls import Office
 from tests.worlds import ARN, job
+
+MAX_AT_ONCE = 14
+MAX_BYTES = 278_528
+MAX_EXCLUDED_DATES = 400
+MAX_GROUPS = 500
 
 Aws = Callable[..., Any]
 ROLE = "arn:aws:iam::123456789012:role/r"

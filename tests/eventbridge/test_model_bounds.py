@@ -14,10 +14,11 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from minute8.eventbridge.groups import MAX_GROUPS
 from tests.api.aws_schedules import QUEUE, ROLE, Aws, refusal
 from tests.api.calls import Office
 from tests.worlds import ARN
+
+MAX_GROUPS = 500
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
 GROUP_ARN = "arn:aws:scheduler:us-east-1:123456789012:schedule-group/default"

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.limits import INPUT_BYTES
 from common.registration.definition import Limits, parse_definition
 from executor.targets.events import event_body, message_body
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS, input_text, is_json, max_bytes
+
+INPUT_BYTES = 262_144
 
 ARN = "arn:aws:scheduler:eu-west-1:123456789012:schedule/default/report"
 AT = 1_795_230_000

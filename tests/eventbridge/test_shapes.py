@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from common.errors import InvalidInput
 from minute8.eventbridge import shapes
 from minute8.eventbridge.api.endpoint import OPERATIONS
-from minute8.eventbridge.groups import MAX_TAGS
 from minute8.eventbridge.shapes import (
     Boolean,
     Integer,
@@ -22,6 +21,8 @@ from minute8.eventbridge.shapes import (
     Timestamp,
     check,
 )
+
+MAX_TAGS = 200
 
 MODEL = botocore.session.get_session().get_service_model("scheduler")
 # Members of requests that are in the path, or that our table has elsewhere.

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from common.clock import SystemClock
 from common.jobs.job import Job
 from common.jobs.stored_text import StoredText
-from common.limits import MAX_RETRY_AFTER_S
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
@@ -25,6 +24,8 @@ from executor.stages import Admitted, CallDelay, Claimed, Delivery, Message
 from executor.targets import Kind, answers
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.worlds import World, at, job
+
+MAX_RETRY_AFTER_S = 31536000.0
 
 DUE = at("2026-11-21T03:15:00Z")
 TEXTS = st.text(st.characters(codec=None, categories=None, exclude_categories=()), max_size=2_000)

@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from common.cache import FairCache
-from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S, Wake
+from common.planning.packs import Wake
 from common.storage import aws
-from executor.handler import WAKE_CONNECTIONS
 from executor.targets import clients
-from executor.threads import MAX_EVENTS_AT_ONCE
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import Server, certificate_file, serving
+
+MAX_EVENTS_AT_ONCE = 64
+NEW_HOLD_S = 1.4
+WAKE_CONNECTIONS = 4
+WAKE_HOLD_S = 0.1
 
 TARGET = {"kind": "lambda", "arn": f"arn:aws:lambda:{US}:function:report", "invocation": "Event"}
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,20 +9,11 @@ from typing import Any
 import pytest
 
 from common.planning.execution import Execution
-from common.runs.holders import (
-    MAX_PLACES,
-    Full,
-    Lease,
-    Limit,
-    Permit,
-    State,
-    has_ended,
-    keep,
-    leave,
-    take,
-)
+from common.runs.holders import Full, Lease, Limit, Permit, State, has_ended, keep, leave, take
 from common.runs.run import LEASE_BOUNDS_S, Doing, Run
 from common.storage.wire import Item
+
+MAX_PLACES = 50
 
 NOW = 1_800_000_000
 KEY = {"pk": "alice##permits", "sk": "crm"}

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 import yaml
 
-from common.limits import MAX_CALENDARS, MAX_DATES, MAX_IN_A_PACK
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.registration.calendar_store import CalendarStore
@@ -26,6 +25,10 @@ from common.storage.keys import tenant
 from tests.executor.hostile_answers import RawServer, sending
 from tests.executor.servers import NAME, _certificate, _server_side
 from tests.worlds import TABLES, World, job
+
+MAX_CALENDARS = 10
+MAX_DATES = 2_500
+MAX_IN_A_PACK = 10
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 4

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from common.errors import Busy
-from common.limits import LOG_TAIL_BYTES
 from common.storage import outgoing
 from executor.network_guard import Resolver
 from executor.targets.http_endpoint import HttpEndpoints, retry_after_s
@@ -23,6 +22,8 @@ from tests.executor.contexts import event, parsed
 from tests.executor.endpoints import NOW, SECRETS, call, endpoints
 from tests.executor.servers import NAME, Server, serving
 from tests.manual_clock import ManualClock
+
+LOG_TAIL_BYTES = 800
 
 
 def verify(secret: str, headers: dict[str, str], body: bytes) -> bool:

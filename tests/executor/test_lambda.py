@@ -17,11 +17,13 @@ from urllib.parse import unquote
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from common.limits import ERROR_BYTES, LOG_TAIL_BYTES
 from executor.targets import answers, aws_services, clients, kinds
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
 from minute8.canary import handler as canary
 from tests.executor.contexts import US, call_function, event, parsed, refused
+
+ERROR_BYTES = 400
+LOG_TAIL_BYTES = 800
 
 ARN = f"arn:aws:lambda:{US}:function:report:live"
 TARGET = {"kind": "lambda", "arn": ARN, "invocation": "RequestResponse"}

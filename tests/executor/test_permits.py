@@ -11,12 +11,15 @@ from common.jobs.job import Job
 from common.jobs.spec import Concurrency
 from common.planning.execution import BACKFILL, Execution
 from common.runs.claims import Claim
-from common.runs.holders import MAX_PLACES, Full, Lease, State
+from common.runs.holders import Full, Lease, State
 from common.storage import keys
 from common.timing.schedule import EveryTiming, Schedule
 from executor.admission import Skip
-from executor.permits import LOOK_AFTER_S, limits_of, permits_of, without_permit
+from executor.permits import limits_of, permits_of, without_permit
 from tests.worlds import plain_job
+
+LOOK_AFTER_S = 60
+MAX_PLACES = 50
 
 NOW = 1_800_000_000
 EXECUTION = Execution("alice", "report", NOW, NOW, 1)

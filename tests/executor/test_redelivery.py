@@ -10,9 +10,11 @@ import pytest
 
 from common.runs.outcome import Outcome
 from executor.batch import execute_batch
-from executor.redelivery import AFTER_LEASE_S, Redelivery
+from executor.redelivery import Redelivery
 from executor.stages import Message
 from tests.worlds import World, at, job
+
+AFTER_LEASE_S = 10
 
 DUE = "2026-11-21T03:15:00Z"
 

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from common.limits import LOOKUPS
 from executor import network_guard
-from executor.network_guard import MAX_TENANT_LOOKUPS, NetworkGuard, NoLookup, Resolver, Unreachable
+from executor.network_guard import NetworkGuard, NoLookup, Resolver, Unreachable
 from tests.executor.contexts import event
 from tests.executor.endpoints import endpoints
+
+LOOKUPS = 64
+MAX_TENANT_LOOKUPS = 16
 
 ADDRESS = "192.0.2.1"
 

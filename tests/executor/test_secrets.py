@@ -19,11 +19,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from common.limits import ERROR_BYTES, LOG_TAIL_BYTES, SECRET_BYTES, SECRET_CHARS
 from common.runs.outcome import Outcome
 from executor.secrets import Filled, JobSecrets, Redaction
 from tests.executor.contexts import event
 from tests.worlds import World, job, with_spec
+
+ERROR_BYTES = 400
+LOG_TAIL_BYTES = 800
+SECRET_BYTES = 4_096
+SECRET_CHARS = 8
 
 SECRETS = st.text(min_size=SECRET_CHARS, max_size=60).filter(
     lambda text: len(text.replace("\\", "").strip()) >= SECRET_CHARS and text.isprintable()

@@ -17,7 +17,6 @@ import pytest
 
 from common import limits
 from common.cache import FairCache
-from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.storage import connections, outgoing
@@ -31,6 +30,8 @@ from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import ReceivedRequest, Server, certificate_file, serving
 from tests.waiting import wait_until
 from tests.worlds import World, at, job
+
+MAX_IN_A_PACK = 10
 
 DUE = at("2026-11-21T03:15:00Z")
 ACCEPTED = 202, {"x-amzn-RequestId": "r"}, b""

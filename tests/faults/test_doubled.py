@@ -17,12 +17,14 @@ from common.runs.outcome import Outcome
 from executor import threads
 from executor.batch import execute_batch
 from executor.pipeline import Executor
-from executor.redelivery import AFTER_LEASE_S, Redelivery
+from executor.redelivery import Redelivery
 from executor.stages import Loaded, Message
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained
 from tests.faults.wire import KILLS, Fault
 from tests.worlds import World, at, job
+
+AFTER_LEASE_S = 10
 
 BEGIN, DUE, END = "2026-11-21T03:12:00Z", "2026-11-21T03:15:00Z", "2026-11-21T05:00:00Z"
 ALIVE = [fault for fault in Fault if fault not in KILLS]

@@ -8,20 +8,22 @@ from typing import Any
 
 import pytest
 
-from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.runs.outcome import Outcome
 from executor import threads
 from executor.batch import execute_batch
-from executor.pipeline import CLAIMS_AT_ONCE
-from executor.redelivery import CROWD_HIDDEN_S, FINISHED_AT_ONCE
 from executor.stages import Message, deliveries_of
-from executor.threads import FEW_UNDER_WAY
 from tests.faults.stage import Stage, send_in_steps, staged
 from tests.faults.test_packs import OneThread
 from tests.faults.wire import Fault
 from tests.worlds import World, at, job
+
+CLAIMS_AT_ONCE = 10
+CROWD_HIDDEN_S = 25
+FEW_UNDER_WAY = 2
+FINISHED_AT_ONCE = 2
+MAX_IN_A_PACK = 10
 
 DUE = at("2026-11-21T03:15:00Z")
 PACKS = 10

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from common import limits
-from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.runs.outcome import Outcome
@@ -25,6 +24,8 @@ from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import KILLS, Fault
 from tests.worlds import World, at, job
+
+MAX_IN_A_PACK = 10
 
 BEGIN, DUE, END = "2026-11-21T03:12:00Z", "2026-11-21T03:15:00Z", "2026-11-21T05:00:00Z"
 INVOCATIONS = {"waits": "RequestResponse", "event": "Event", "fails": "RequestResponse"}

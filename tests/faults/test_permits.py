@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from common.planning.execution import Execution
-from common.runs.holders import MAX_PLACES, Full, Holders, Limit, Permit, State
+from common.runs.holders import Full, Holders, Limit, Permit, State
 from common.runs.outcome import Outcome
 from common.storage import keys
 from executor.permits import Permits
@@ -18,6 +18,8 @@ from tests.faults.interleaving import play, some_orders
 from tests.faults.stage import Stage, deliver_one, staged
 from tests.faults.wire import Fault
 from tests.worlds import World, at, job
+
+MAX_PLACES = 50
 
 BEGIN, DUE, END = "2026-11-21T03:12:00Z", "2026-11-21T03:15:00Z", "2026-11-21T04:30:00Z"
 JOBS = ("a", "b", "c")

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from common.errors import Conflict
-from common.limits import SKIPPED_AHEAD_S
 from common.planning.execution import Execution
-from common.registration.manual import MAX_SKIPPED, MIN_NOTICE_S
 from common.tenants.audit import Audit
 from tests.faults.interleaving import every_order, play, some_orders
 from tests.faults.stage import Stage, staged
 from tests.faults.wire import Fault, Touched
 from tests.worlds import World, at, job
+
+MAX_SKIPPED = 50
+MIN_NOTICE_S = 60
+SKIPPED_AHEAD_S = 31_622_400
 
 KEY, CRON = ("alice", "job"), "*/10 * * * *"
 

@@ -10,14 +10,17 @@ import pytest
 from msgspec import structs
 
 from common.jobs.job import Job
-from common.jobs.large_texts import SUPERSEDED_KEPT_S, MissingText
-from common.jobs.stored_text import INLINE_BYTES, StoredText
+from common.jobs.large_texts import MissingText
+from common.jobs.stored_text import StoredText
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Item, item_bytes, to_wire
 from common.tenants.audit import Audit
 from tests.worlds import World, at, job
+
+INLINE_BYTES = 1_024
+SUPERSEDED_KEPT_S = 3_600
 
 DUE = "2026-11-21T03:15:00Z"
 KIB = 1024

@@ -11,7 +11,7 @@ import pytest
 
 from common.errors import Busy
 from common.history.expected import AsOf
-from common.history.health import OUTCOMES, JobHealth
+from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
 from common.history.listed_health import ListedHealth
 from common.history.runs_by_time import RunsByTime
@@ -24,6 +24,8 @@ from common.storage import keys
 from common.tenants.audit import Audit
 from tests.flows.test_projection import FAR, create_random_jobs, live_on_at_random, projected, start
 from tests.worlds import World, at, job, open_world
+
+OUTCOMES = 20
 
 
 def listed_health(world: World) -> ListedHealth:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from common.limits import MAX_LOST_CALLS
 from common.planning.execution import Execution
 from common.runs.claims import Claim
 from common.runs.outcome import Outcome
@@ -19,6 +18,8 @@ from executor.stages import CallDelay
 from executor.targets import Kind
 from minute8.api.views import run_view
 from tests.worlds import Killed, World, at, job
+
+MAX_LOST_CALLS = 20
 
 DUE = at("2026-11-21T03:15:00Z")
 

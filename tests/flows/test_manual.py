@@ -11,15 +11,17 @@ import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
 from common.jobs.backfill import Backfills
-from common.limits import BACKFILL_EXCLUDED_DATES, SKIPPED_AHEAD_S
 from common.planning.execution import Execution, parse_execution_id
 from common.registration.calendar_store import CalendarStore
-from common.registration.manual import MIN_NOTICE_S
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import TransactionConflict
 from common.timing.instants import rfc3339
 from tests.worlds import World, at, job
+
+BACKFILL_EXCLUDED_DATES = 1_000
+MIN_NOTICE_S = 60
+SKIPPED_AHEAD_S = 31_622_400
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wrong")
 

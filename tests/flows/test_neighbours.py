@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from common import limits
 from common.jobs.job import Job
-from common.limits import MAX_IN_A_PACK
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.runs.outcome import Outcome
@@ -23,12 +22,14 @@ from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
 from executor import calling, threads
 from executor.batch import execute_batch
-from executor.pipeline import CLAIMS_AT_ONCE
 from executor.stages import Message
 from tests.faults.stage import send_in_steps, staged
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.simulation.partitions import Partition, PartitionedDynamoDB
 from tests.worlds import World, at, job, make_world, open_world
+
+CLAIMS_AT_ONCE = 10
+MAX_IN_A_PACK = 10
 
 DUE = at("2026-11-21T03:15:00Z")
 # Only a test that fails waits so long.

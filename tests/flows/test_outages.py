@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.timing.windows import MAX_DELAY_S
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
+
+MAX_DELAY_S = 900
 
 
 @pytest.fixture

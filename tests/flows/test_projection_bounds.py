@@ -9,14 +9,12 @@ import json
 import random
 import string
 
-from common.ids import TENANT_ID_CHARS
-from common.limits import JOB_ID_CHARS, NONCE_CHARS
 from common.planning.execution import MANUAL, Execution
 from common.projection.days import DayTotals
 from common.projection.entry import RunEntry, rounded
 from common.projection.late import LateRuns
 from common.projection.looks import Again
-from common.projection.outcomes import MAX_OUTCOMES, JobOutcomes
+from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.totals import HourlyTotals, RunTotals
@@ -26,6 +24,11 @@ from common.storage.table import Query
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S
 from tests.worlds import World, at
+
+JOB_ID_CHARS = 128
+MAX_OUTCOMES = 20
+NONCE_CHARS = 32
+TENANT_ID_CHARS = 64
 
 MAX_ITEM_BYTES = 400 * 1024
 START = at("2026-11-21T03:00:00Z")

@@ -9,13 +9,17 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import NotFound
-from common.planning.removal_requests import BODY, GATHER_S, RemovalRequests
+from common.planning.removal_requests import BODY, RemovalRequests
 from scheduler import handler, removal
-from scheduler.removal import MAX_REMOVAL_S, removal_of_tenants
-from scheduler.removal_lease import LEASE_S, RemovalLease
+from scheduler.removal import removal_of_tenants
+from scheduler.removal_lease import RemovalLease
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
+
+GATHER_S = 2
+LEASE_S = 310
+MAX_REMOVAL_S = 200
 
 DUE = "2026-11-21T03:15:00Z"
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.limits import MAX_TENANT_SECRETS
 from common.registration.secret_store import SecretStore
 from common.runs.outcome import Outcome
 from executor.completion import complete_batch
 from executor.secrets import JobSecrets
 from tests.flows.test_outcomes import EXHAUSTED, Destination
 from tests.worlds import World, job
+
+MAX_TENANT_SECRETS = 100
 
 KEY = ("alice", "job")
 DUE, VALUE = "2026-11-21T03:15:00Z", "p4ss\"word\\ of 'alice'"

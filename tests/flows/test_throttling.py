@@ -10,13 +10,15 @@ import pytest
 
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
-from common.limits import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from executor.retry import retry_at
 from executor.stages import Message
 from executor.throttled import interval_s, reserved
 from tests.worlds import Killed, World, at, job
+
+MAX_ATTEMPTS_KEPT = 110
+MAX_THROTTLES_KEPT = 10
 
 THROTTLED = Outcome(ok=False, throttled=True, error_type="TooManyRequestsException", error="slow down")
 FAILED = Outcome(ok=False, error_type="Boom")

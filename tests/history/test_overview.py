@@ -9,7 +9,7 @@ import pytest
 
 from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
-from common.history.next_fires import AHEAD_S, Fires
+from common.history.next_fires import Fires
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.execution import job_key
 from common.registration.schedule_text import parse_schedule
@@ -18,6 +18,8 @@ from common.timing.instants import rfc3339
 from common.timing.schedule import Schedule
 from minute8.api.routes.overview import soonest
 from tests.worlds import World, at
+
+AHEAD_S = 86_400
 
 NOW = at("2026-11-21T03:47:13Z")
 SCHEDULES = (

@@ -21,9 +21,10 @@ from common.jobs.placeholders import (
     values_for,
 )
 from common.jobs.stored_text import StoredText
-from common.limits import RENDERED_BYTES
 from common.planning.execution import Execution
 from tests.worlds import at
+
+RENDERED_BYTES = 229_376
 
 EXECUTION = Execution("alice", "report", at("2026-11-21T03:00:00Z"), at("2026-11-21T03:00:30Z"), 4, attempt=2)
 VALUES = values_for(EXECUTION, "America/New_York")

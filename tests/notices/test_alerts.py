@@ -15,9 +15,8 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.jobs.spec import Alert
-from common.limits import MAX_ITEM_BYTES
-from common.notices.alerts import LATE_RUN_S, alert_problems, read_from
-from common.notices.grouping import MAX_REPORTED, MAX_WAITING, Digest, may_report
+from common.notices.alerts import alert_problems, read_from
+from common.notices.grouping import Digest, may_report
 from common.notices.message import JobContext, body, described
 from common.notices.subscription import (
     FAILED,
@@ -39,6 +38,11 @@ from common.timing.instants import DAY_S, compact_time, rfc3339
 from minute8.notifier import problem_reader
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.worlds import Killed, World, at, job, open_world
+
+LATE_RUN_S = 3_600
+MAX_ITEM_BYTES = 409_600
+MAX_REPORTED = 200
+MAX_WAITING = 100
 
 NOW = at("2026-11-21T06:00:00Z")
 KINDS = ["too_long", "too_short", "no_success", "recoveries"]

@@ -19,7 +19,7 @@ from common.errors import InvalidInput
 from common.notices.subscription import Notice, Subscription, SubscriptionState
 from common.platform.tenants import Tenants
 from common.tenants.secrets import SecretKey
-from common.tenants.webhook_secrets import DECRYPTED_FOR_S, WebhookSecrets, new_secret, signature
+from common.tenants.webhook_secrets import WebhookSecrets, new_secret, signature
 from executor.network_guard import NetworkGuard, Resolver
 from executor.targets import clients
 from executor.targets.http_endpoint import HttpEndpoints
@@ -32,6 +32,8 @@ from tests.manual_clock import ManualClock
 from tests.notices.conftest import Stage
 from tests.notices.test_hostile import failed_runs
 from tests.stand_ins import MemoryKms
+
+DECRYPTED_FOR_S = 3_600
 
 TOPIC = f"arn:aws:sns:us-east-1:{ACCOUNT}:news"
 SECRET = new_secret()

@@ -15,7 +15,6 @@ import yaml
 from msgspec.structs import replace
 
 from common.errors import Conflict, InvalidInput
-from common.limits import MAX_ITEM_BYTES, MAX_SUBSCRIPTIONS
 from common.notices import grouping
 from common.notices.subscription import FAILED, Notice, Problem, Subscription
 from common.runs.outcome import Outcome
@@ -24,10 +23,13 @@ from common.storage.wire import item_bytes, to_wire
 from common.tenants.holds import Holds
 from common.timing.schedule import AtTiming, Schedule
 from minute8.notifier import problem_reader
-from minute8.notifier.notifier import MAX_TENANT_SEND_S
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job, plain_job
+
+MAX_ITEM_BYTES = 409_600
+MAX_SUBSCRIPTIONS = 20
+MAX_TENANT_SEND_S = 30
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,8 +20,6 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from common.limits import MAX_CALENDARS, MAX_DATES, MAX_EXCLUDED_DATES, MAX_JITTER_S, MAX_TENANT_CALENDARS
-
 if __name__ == "__main__":  # before botocore looks; a test that imports this keeps its own environment
     os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due", "tenants", "runs")}
     os.environ |= {
@@ -47,6 +45,12 @@ from common.timing.zones import zone_names
 from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, put_in_directory
+
+MAX_CALENDARS = 10
+MAX_DATES = 2_500
+MAX_EXCLUDED_DATES = 400
+MAX_JITTER_S = 86_400
+MAX_TENANT_CALENDARS = 100
 
 TENANT = "t" * 64
 EACH_SECOND = 11

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from common.planning.chores import MAX_TRIES, Chore, ChoreRunner, Done, Position
+from common.planning.chores import Chore, ChoreRunner, Done, Position
 from common.planning.quarantine import Quarantine
 from common.storage import keys
 from tests.worlds import Killed, World
+
+MAX_TRIES = 3
 
 PAGES = 4
 

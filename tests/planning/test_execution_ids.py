@@ -7,14 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from common.errors import NotFound
-from common.ids import TENANT_ID_CHARS, is_id
-from common.limits import JOB_ID_CHARS, NONCE_CHARS
+from common.ids import is_id
 from common.planning.execution import (
     Execution,
     parse_execution_id,
     split_execution_id,
     split_run_name,
 )
+
+JOB_ID_CHARS = 128
+NONCE_CHARS = 32
+TENANT_ID_CHARS = 64
 
 FIRE_AT = 1_795_230_000
 NAME = "20261121T031800Z"

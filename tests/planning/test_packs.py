@@ -9,16 +9,24 @@ from typing import Any
 
 import pytest
 
-from common.ids import TENANT_ID_CHARS
-from common.limits import JOB_ID_CHARS, MAX_CALLS, MAX_IN_A_PACK, MESSAGE_LINES
 from common.planning.execution import Execution
-from common.planning.packs import NEW_HOLD_S, WAKE_HOLD_S, WAKE_S, Pack, Wake, hold_s, is_wake, lines
+from common.planning.packs import Pack, Wake, hold_s, is_wake, lines
 from common.planning.packs import packed as messages
-from common.planning.queue import BATCH_SIZE, ExecutionsQueue
+from common.planning.queue import ExecutionsQueue
 from executor.batch import execute_batch
 from executor.stages import Message
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
+
+BATCH_SIZE = 10
+JOB_ID_CHARS = 128
+MAX_CALLS = 100
+MAX_IN_A_PACK = 10
+MESSAGE_LINES = 100
+NEW_HOLD_S = 1.4
+TENANT_ID_CHARS = 64
+WAKE_HOLD_S = 0.1
+WAKE_S = 5
 
 DUE = at("2026-11-21T03:15:00Z")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from common.planning.due_entry import CatchUp, DueEntry
-from common.planning.plan import CATCH_UP_LIMIT, plan
+from common.planning.plan import plan
 from common.timing.schedule import CronTiming, EveryTiming, Schedule, Timing
+
+CATCH_UP_LIMIT = 100
 
 DAY_S = 86_400
 NOW = 1_763_694_480

@@ -9,7 +9,7 @@ import pytest
 from common.jobs.calendars import Calendars
 from common.planning.directory import Shard
 from common.planning.due_index import Window
-from common.planning.quarantine import ENTRY, GROUP, SHARE, SPLIT_PARTS, Quarantine, QuarantinedRecord
+from common.planning.quarantine import ENTRY, GROUP, SHARE, Quarantine, QuarantinedRecord
 from common.planning.shares import ShareDraft, Shares
 from common.storage import keys
 from common.timing import groups
@@ -18,6 +18,8 @@ from scheduler.due import ShardWork
 from tests.flows.test_ticks import minutes
 from tests.planning.test_shares import END, Died, Fleet, mark_at
 from tests.worlds import World, at, damage_entry, job, put_in_directory
+
+SPLIT_PARTS = 16
 
 
 def quarantined(world: World) -> list[QuarantinedRecord]:

@@ -15,7 +15,6 @@ from common.planning.due_index import DueIndex, Window
 from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue, HandOverFailed
 from common.planning.shares import (
-    MAX_TEXT_BYTES,
     PlanningQueue,
     ShareDraft,
     ShareName,
@@ -33,6 +32,8 @@ from scheduler.planner import FanOut, SharePlanner
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job, open_world
+
+MAX_TEXT_BYTES = 300_000
 
 MINUTES = {"a": "25", "b": "26", "c": "25,29"}
 ZONES = {"a": "UTC", "b": "Asia/Tokyo", "c": "Europe/Berlin"}

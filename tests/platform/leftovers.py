@@ -18,7 +18,6 @@ from common.platform.request_rate import RequestRate
 from common.platform.tenants import Tenants
 from common.projection.days import day_start
 from common.projection.entry import RunEntry
-from common.projection.windows import MAX_INLINE
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
 from common.registration.mutes import Mutes
@@ -27,13 +26,15 @@ from common.registration.subscriptions import SubscriptionDefinition, Subscripti
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.tenants.audit import Audit, AuditedCommit
-from common.tenants.audit_chain import SETTLE_S
 from common.tenants.audit_seals import AuditSeals
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S
 from minute8.eventbridge.groups import ScheduleGroups
 from tests.worlds import TABLES, World, at, job
+
+MAX_INLINE = 300
+SETTLE_S = 1_200
 
 TOMBSTONE = [("OPERATORS#", "AUDIT#"), ("alice", "TENANT")]
 # The kinds of items that the furnished tenants have, by table and the first part of their keys.

@@ -12,7 +12,6 @@ from common.platform.deletion import Deletion, Deletions
 from common.storage import keys
 from common.storage.table import Table
 from common.tenants.audit import Audit
-from common.tenants.rules_cache import TRUSTED_FOR_S
 from tests.platform.leftovers import (
     KINDS_OF_ITEMS,
     PROJECTED,
@@ -27,6 +26,8 @@ from tests.platform.leftovers import (
     tenants_of,
 )
 from tests.worlds import World, job
+
+TRUSTED_FOR_S = 15
 
 
 @pytest.mark.parametrize("most", [1, 3, 500])

@@ -10,12 +10,13 @@ import pytest
 
 from common.planning.chores import Chore, ChoreRunner, Done, Position
 from common.platform.deletion import Deletion, Deletions
-from minute8.eventbridge.group_deletion import STEP
 from scheduler import handler
 from scheduler.removal import removal_of_groups, removal_of_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of, tenants_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
+
+STEP = 28
 
 
 def remove(world: World, deletions: Deletions, seconds: float = 200) -> Done:

@@ -9,16 +9,15 @@ from bisect import bisect_left, bisect_right
 import pytest
 
 from common.errors import RateExceeded
-from common.platform.request_rate import (
-    BUDGET_S,
-    MAX_DEBT_S,
-    PROCESSOR_S,
-    READ_UNITS,
-    WRITE_UNITS,
-    RequestRate,
-)
+from common.platform.request_rate import RequestRate
 from common.storage.metering import Meter, metered
 from tests.worlds import World
+
+BUDGET_S = 60
+MAX_DEBT_S = 300
+PROCESSOR_S = 0.05
+READ_UNITS = 10
+WRITE_UNITS = 50
 
 NOW = 6_000.0
 

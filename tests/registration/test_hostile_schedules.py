@@ -18,8 +18,10 @@ from common.errors import InvalidInput
 from common.registration.schedule_text import parse_schedule
 from common.timing.fires import next_fires
 from common.timing.groups import group_can_fire, group_key
-from common.timing.max_runs import MAX_RUNS, limited
+from common.timing.max_runs import limited
 from common.timing.schedule import Schedule
+
+MAX_RUNS = 1_000
 
 EXAMPLES = int(os.environ.get("MINUTE8_TIMING_EXAMPLES", "400"))
 LIMIT_S = 0.05

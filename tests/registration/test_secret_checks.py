@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.limits import MAX_REFERENCES
 from tests.worlds import World, job
+
+MAX_REFERENCES = 20
 
 HTTP = {
     "kind": "http",

@@ -19,13 +19,15 @@ from typing import Any
 
 from common.jobs.job import Job
 from common.planning.execution import Execution
-from common.platform.run_again import MAX_RUN, RunAgain
+from common.platform.run_again import RunAgain
 from common.runs.outcome import Outcome
 from common.timing.fires import fires
 from common.timing.instants import rfc3339
 from tests.simulation.expressions import Wire
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
+
+MAX_RUN = 100
 
 _TENANT = "alice"
 _BEGINS = at("2027-03-01T00:00:00Z")

@@ -19,10 +19,12 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
-from common.storage.transactions import MAX_TRANSACTION_BYTES, TooManyWrites, Transaction
+from common.storage.transactions import TooManyWrites, Transaction
 from common.storage.wire import Expression, item_bytes
 from tests.simulation.memory_dynamodb import MAX_TOGETHER_BYTES, PAGE_ITEMS, MemoryDynamoDB
 from tests.worlds import World, at, job, make_tables, make_world
+
+MAX_TRANSACTION_BYTES = 4_000_000
 
 CALLS = (
     "get_item",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Busy
-from common.storage.conflicts import MAX_TRIES, ConditionFailed, TransactionConflict, retry_on_conflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_on_conflict
+
+MAX_TRIES = 12
 
 
 class InTheWay:

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from common.limits import BODY_LEVELS
-from common.limits import PAYLOAD_LEVELS as DEEPEST_PAYLOAD
 from minute8.api.app import ROUTES
 from tests.api.calls import Office
 from tests.api.conftest import open_office, settle
 from tests.api.walk import BODIES, ROLE_OF, calls_of_document
 from tests.worlds import TABLES, job, make_world
+
+BODY_LEVELS = 80
+DEEPEST_PAYLOAD = 64
 
 NOW = "2026-11-21T03:12:00Z"
 

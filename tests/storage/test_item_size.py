@@ -9,21 +9,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import InvalidInput, ItemTooLarge
-from common.ids import TENANT_ID_CHARS
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import IdempotencyKey
-from common.limits import (
-    CALENDAR_NAME_CHARS,
-    JOB_ID_CHARS,
-    MAX_ATTEMPTS_KEPT,
-    MAX_CALENDARS,
-    MAX_DATES,
-    MAX_EXCLUDED_DATES,
-    MAX_ITEM_BYTES,
-    NAME_CHARS,
-    NONCE_CHARS,
-    NOTE_CHARS,
-)
 from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
 from common.runs.claims import Claim
@@ -35,6 +22,18 @@ from common.storage.transactions import Transaction
 from common.storage.wire import Expression, item_bytes, item_to_wire, to_wire
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, World, make_tables, make_world
+
+CALENDAR_NAME_CHARS = 64
+JOB_ID_CHARS = 128
+MAX_ATTEMPTS_KEPT = 110
+MAX_CALENDARS = 10
+MAX_DATES = 2_500
+MAX_EXCLUDED_DATES = 400
+MAX_ITEM_BYTES = 409_600
+NAME_CHARS = 200
+NONCE_CHARS = 32
+NOTE_CHARS = 500
+TENANT_ID_CHARS = 64
 
 KEY: Key = {"pk": "p", "sk": "s"}
 # The longest text beside the key's names and values and its own name.

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import asdict
 
-from common.limits import MAX_ATTEMPTS_KEPT, MAX_THROTTLES_KEPT, UNSTARTED_KEPT_S
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
 from common.runs.claims import Claim
@@ -17,6 +16,10 @@ from common.runs.run import Attempt, Run
 from common.runs.states import RETRYING
 from common.storage.table import Table
 from common.timing.schedule import EveryTiming, Schedule
+
+MAX_ATTEMPTS_KEPT = 110
+MAX_THROTTLES_KEPT = 10
+UNSTARTED_KEPT_S = 2_592_000
 
 MINUTELY = Schedule(EveryTiming(60, 0))
 DUE = 1_795_230_900

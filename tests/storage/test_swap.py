@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from common.errors import Busy, Conflict
-from common.storage.conflicts import MAX_TRIES, ConditionFailed
+from common.storage.conflicts import ConditionFailed
 from common.storage.expressions import ABSENT, PRESENT, Attribute, change
 from common.storage.keys import Key
 from common.storage.table import ETAG, Query, Table
 from common.storage.wire import Item
 from tests.storage.requests import Requests
+
+MAX_TRIES = 12
 
 KEY: Key = {"pk": "p", "sk": "s"}
 NamedTables = dict[str, Table]

@@ -13,11 +13,13 @@ from common.deployment import Deployment
 from common.errors import Busy, ItemTooLarge
 from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.keys import Key
-from common.storage.table import MAX_WRITE_TRIES, Query, Table
+from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from scheduler.planner import Planner
 from tests.worlds import World
+
+MAX_WRITE_TRIES = 6
 
 KEY: Key = {"pk": "p", "sk": "s"}
 OTHER: Key = {"pk": "p", "sk": "t"}

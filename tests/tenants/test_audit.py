@@ -9,12 +9,14 @@ import pytest
 from common.errors import Busy
 from common.runs.outcome import Outcome
 from common.storage import keys
-from common.storage.conflicts import MAX_TRIES, ConditionFailed, TransactionConflict
+from common.storage.conflicts import ConditionFailed, TransactionConflict
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 from common.tenants import audit as audit_file
 from common.tenants.audit import Audit, AuditedCommit, EntryFilter
 from tests.worlds import World, job
+
+MAX_TRIES = 12
 
 
 def audit_of(world: World) -> Audit:

@@ -16,18 +16,16 @@ from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.storage.wire import Item
 from common.tenants import audit_chain, audit_seals
-from common.tenants.audit import RETENTION_S, Audit, time_id
+from common.tenants.audit import Audit, time_id
 from common.tenants.audit_chain import (
     ALTERED,
     DELETED,
     INSERTED,
-    LIFETIME_S,
     NOT_SEALED,
     REORDERED,
     SEAL_ALTERED,
     SEAL_MISSING,
     SEAL_REPLACED,
-    SETTLE_S,
     Seal,
     entry_hash,
     entry_id_of,
@@ -36,6 +34,10 @@ from common.tenants.audit_seals import AuditSeals
 from minute8.cli.commands.audit_verify import Anchor, compare_anchors
 from scheduler.sealing import anchor
 from tests.worlds import World, open_world
+
+LIFETIME_S = 37_152_000
+RETENTION_S = 34_560_000
+SETTLE_S = 1_200
 
 HOUR_S = 3_600
 

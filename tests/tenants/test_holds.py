@@ -9,15 +9,17 @@ import pytest
 from common.config import Config
 from common.deployment import Deployment
 from common.errors import Conflict, InvalidInput, NotFound
-from common.limits import MAX_HOLDS
 from common.storage import keys
 from common.storage.table import Table
 from common.tenants.audit import Audit
 from common.tenants.holds import Holds
-from common.tenants.rules_cache import TRUSTED_FOR_S, KnownTenants
+from common.tenants.rules_cache import KnownTenants
 from executor.pipeline import Executor
 from tests.stand_ins import StoredOnDemand
 from tests.worlds import ARN, World, job
+
+MAX_HOLDS = 100
+TRUSTED_FOR_S = 15
 
 NOW = 1_795_230_720.0
 

@@ -11,18 +11,15 @@ import pytest
 from moto import mock_aws
 
 from common.errors import Busy, InvalidInput
-from common.limits import SECRET_BYTES, SECRET_CHARS
 from common.storage import keys
-from common.tenants.secrets import (
-    DECRYPTED_FOR_S,
-    SECRET,
-    TRUSTED_FOR_S,
-    SecretKey,
-    SecretValues,
-    check_value,
-)
+from common.tenants.secrets import SECRET, SecretKey, SecretValues, check_value
 from tests.stand_ins import MemoryKms
 from tests.worlds import World
+
+DECRYPTED_FOR_S = 300
+SECRET_BYTES = 4_096
+SECRET_CHARS = 8
+TRUSTED_FOR_S = 60
 
 
 @pytest.fixture(params=["memory", "moto"])

@@ -13,16 +13,13 @@ import pytest
 from common.errors import Busy, Conflict
 from common.storage import keys
 from common.tenants.secrets import SecretKey
-from common.tenants.webhook_secrets import (
-    DECRYPTED_FOR_S,
-    MAX_OLD_SECRETS,
-    ROTATION_S,
-    TRUSTED_FOR_S,
-    WebhookSecrets,
-    new_secret,
-    signature,
-)
+from common.tenants.webhook_secrets import WebhookSecrets, new_secret, signature
 from tests.worlds import World
+
+DECRYPTED_FOR_S = 3_600
+MAX_OLD_SECRETS = 3
+ROTATION_S = 86_400
+TRUSTED_FOR_S = 60
 
 
 @pytest.fixture(params=["plain", "encrypted"])

@@ -16,12 +16,17 @@ from common import telemetry
 from common.clock import SystemClock
 from common.config import Config
 from common.storage import aws
-from common.storage.connections import MAX_IDLE_S, LastUse
+from common.storage.connections import LastUse
 from common.tracing import export
-from common.tracing.export import EXPORT_S, MAX_SPANS, REST_S, SpanExport, span_export
+from common.tracing.export import SpanExport, span_export
 from common.tracing.spans import Span, SpanId, tick_id
 from tests.manual_clock import ManualClock
 from tests.tracing.collector import attributes_of, open_collector
+
+EXPORT_S = 1.0
+MAX_IDLE_S = 30.0
+MAX_SPANS = 1_000
+REST_S = 60.0
 
 SECRET = "k3y-of-the-collector"
 TICK = tick_id("queue", 600)

@@ -17,8 +17,8 @@ from common.runs.outcome import Outcome
 from common.storage.outgoing import Steps, at_once
 from common.tracing import export
 from common.tracing import spans as span_rules
-from common.tracing.export import MAX_SPANS, SpanExport
-from common.tracing.spans import MAX_TEXT, Span, is_sampled, tick_id, windows_between
+from common.tracing.export import SpanExport
+from common.tracing.spans import Span, is_sampled, tick_id, windows_between
 from executor import handler
 from executor.run_spans import RunSpans
 from executor.targets import Kind, Target
@@ -30,6 +30,9 @@ from tests.executor.contexts import event
 from tests.manual_clock import ManualClock
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job
+
+MAX_SPANS = 1_000
+MAX_TEXT = 256
 
 QUEUE = "https://sqs.eu-west-1.amazonaws.com/123456789012/minute8-prod-executions"
 

@@ -7,11 +7,13 @@ import pytest
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth.contradiction import RUN_STUCK
-from scheduler.removal_lease import LEASE_S, RemovalLease
+from scheduler.removal_lease import RemovalLease
 from scheduler.sealing import Sealer
 from tests.scheduler_handler import go_on
 from tests.truth.damage import change, truth_of
 from tests.worlds import World, at, job
+
+LEASE_S = 310
 
 FAR_AT = at("2096-01-01T00:00:00Z")
 
