@@ -163,6 +163,8 @@ MAX_CALENDARS: Final = 10
 # | calendars of a tenant | {MAX_TENANT_CALENDARS} | 409 |
 MAX_TENANT_CALENDARS: Final = 100
 # | values that the aliases of a YAML file repeat | 100,000 | the import refuses the file |
+# | jobs of a file to `import` | none; a line of a crontab takes 0.5 KB of the command's memory. The file is sent once,
+#   1,000 jobs a request | from the first refused request on, the rest is only checked |
 # | dates of a calendar | {MAX_DATES} | 400 |
 MAX_DATES: Final = 2_500
 # | `source` of a calendar | {MAX_SOURCE_CHARS} characters, whole numbers below 2^53 | 400 |

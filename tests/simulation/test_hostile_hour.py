@@ -1,0 +1,31 @@
+"""After the hostile requests of an hour, a function has at most 80 % of its memory, and the second half added little.
+
+`HOSTILE_HOUR=1` plays all that the quotas allow in an hour, which takes most of one; a release plays a part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(("function", "part"), [("api", "0.001"), ("executor", "0.01")])
+def test_an_hour_of_hostile_requests_stays_within_the_memory(function: str, part: str) -> None:
+    share = os.environ.get("HOSTILE_HOUR", part)
+    words = [sys.executable, "-m", "tests.simulation.hostile_hour", function, share]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2_000:]
+    measured = json.loads(done.stdout.splitlines()[-1])
+    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
+    assert measured["peak_mb"] <= 0.8 * int(parameters[f"{function}MemoryMb"]), measured
+    # The first half of a part may still fill caches, and the tables of the process.
+    assert measured["peak_mb"] - measured["half_mb"] <= 40, measured
