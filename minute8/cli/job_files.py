@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from minute8.cli.output import unreadable
 from minute8.cli.sources.source_job import NoEquivalent, loads, payload_of
+from minute8.cli.sources.yaml_text import bounded_loader, check_repeated
 from minute8.client.jobs import definition_to_create
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson")
@@ -135,7 +136,7 @@ def yaml_entries(text: str) -> list[tuple[int, Any]]:
     """
     import yaml  # only for this format
 
-    class Loader(yaml.SafeLoader):
+    class Loader(bounded_loader()):  # type: ignore[misc]
         """As in YAML 1.2's core: no dates, no numbers of the form 10:30, and no `yes` or `on` for true."""
 
     plain, words = (
@@ -157,7 +158,9 @@ def yaml_entries(text: str) -> list[tuple[int, Any]]:
             node: Any = loader.get_node()
             is_list = isinstance(node, yaml.SequenceNode)
             lines = [part.start_mark.line + 1 for part in (node.value if is_list else [node])]
-            document = payload_of(loader.construct_document(node), lambda text: text, "the document")
+            value = loader.construct_document(node)
+            check_repeated(value, text)
+            document = payload_of(value, lambda part: part, "the document")
             if document is not None:  # as behind a last `---`
                 entries += zip(lines, document if is_list else [document], strict=True)
     except (yaml.YAMLError, RecursionError) as error:

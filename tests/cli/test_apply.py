@@ -323,3 +323,21 @@ def test_fire_times_that_all_move_by_the_same_are_told_as_one(
     before: tuple[int, ...], after: tuple[int, ...], move: tuple[int, int] | None
 ) -> None:
     assert move_of(after, before) == move
+
+
+def repeated(nth: int) -> str:
+    return ", ".join([f"*b{nth - 1}"] * 9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "b0: &b0 [1, 1]\n" + "".join(f"b{n}: &b{n} [{repeated(n)}]\n" for n in range(1, 9)),
+        "b0: &b0 {k: 1}\n" + "".join(f"b{n}: &b{n} {{<<: [{repeated(n)}]}}\n" for n in range(1, 9)),
+        "a: &a [*a]\n",
+    ],
+)
+def test_aliases_that_repeat_without_end_are_refused(text: str) -> None:
+    """Such a file of a pull request took the command's processor for hours."""
+    with pytest.raises(ValueError, match=r"aliases repeat|nests too deeply|merge keys"):
+        yaml_entries(text)

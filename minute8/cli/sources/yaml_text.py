@@ -18,13 +18,8 @@ def load_documents(text: str) -> list[Any]:
     # Imported here: nothing else in the command needs it.
     import yaml
 
-    class Loader(yaml.SafeLoader):
-        """Refuses merge keys (`<<`) that multiply: a few lines of them would fill the memory."""
-
-        def flatten_mapping(self, node: Any) -> None:
-            super().flatten_mapping(node)
-            if len(node.value) > _MAX_REPEATED:
-                raise ValueError(f"merge keys make more than {_MAX_REPEATED} fields of one object")
+    class Loader(bounded_loader()):  # type: ignore[misc]
+        """Takes tags of somebody's own."""
 
     def untagged(loader: Any, _tag: str, node: Any) -> Any:
         if isinstance(node, yaml.ScalarNode):
@@ -36,17 +31,35 @@ def load_documents(text: str) -> list[Any]:
     Loader.add_multi_constructor("!", untagged)
     try:
         documents = list(yaml.load_all(text, Loader))
-        nodes = _nodes(documents, {})
+        check_repeated(documents, text)
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise ValueError(f"{line}{error.problem}; of a template, import what it renders") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(str(error)) from error
+    return documents
+
+
+def bounded_loader() -> Any:
+    """A loader of YAML that refuses merge keys (`<<`) that multiply: a few lines of them would fill the memory."""
+    import yaml
+
+    class Bounded(yaml.SafeLoader):
+        def flatten_mapping(self, node: Any) -> None:
+            super().flatten_mapping(node)
+            if len(node.value) > _MAX_REPEATED:
+                raise ValueError(f"merge keys make more than {_MAX_REPEATED} fields of one object")
+
+    return Bounded
+
+
+def check_repeated(value: Any, text: str) -> None:
+    """Raises ValueError: the aliases of the text, which is the value, stand for more than anybody can read."""
+    nodes = _nodes(value, {})
     if nodes == math.inf:
         raise ValueError("it nests too deeply: an alias stands for what contains it")
     if nodes > len(text) + _MAX_REPEATED:
         raise ValueError(f"its aliases repeat more than {_MAX_REPEATED} values")
-    return documents
 
 
 def _nodes(value: Any, known: dict[int, float]) -> float:
