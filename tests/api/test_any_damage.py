@@ -15,12 +15,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from common.platform.audit_comparison import verified
 from common.platform.findings import Level
 from common.platform.item_checks import ItemChecks
 from common.platform.planning_checks import PlanningState, findings
 from common.registration.defined_job import as_written
 from common.runs.outcome import Outcome
 from common.storage import keys
+from common.tenants.audit import Audit
+from common.tenants.audit_seals import AuditSeals
+from common.timing.instants import DAY_S
 from common.truth.truth import Truth
 from minute8.cli.doctor.truth import listed
 from minute8.eventbridge.groups import ScheduleGroup
@@ -65,6 +69,7 @@ SILENT = {
     r"due LOG#": "the projection reports in its log what it cannot read; of what is deleted nothing is known",
     r"due POSTPONED#": "the tick that is to send it names it; of a deleted one the run's record does",
     r"jobs \S+ (ADDITIONS|LISTED|ONCE|STREAK)#|jobs (SUBSCRIBERS|STOPPED)#": "it is written anew",
+    r"jobs \S+#exports ": "a day whose state cannot be read is exported anew; its round names what it cannot do",
     r"jobs \S+ JOB#.* (is_failing|not_running) ": "a hint, which the next run writes anew",
     r"jobs \S+ SCHEDULE_GROUP#|tenants GROUP_DELETIONS#": "check reads no groups of schedules; the API refuses them",
     r"jobs \S+ (CALENDAR|MUTED|BACKFILL|FORMER|SUBSCRIPTION)#.* \(item\) deleted": "nothing else says that it was",
@@ -72,14 +77,14 @@ SILENT = {
     r"jobs \S+ FORMER#.* revision deleted": "then it only says that runs may be left",
     r"jobs \S+ MUTED#.* (error|error_type|note|until_at) deleted": "it may be absent",
     r"jobs \S+ BACKFILL#.* (sent|is_started|cancelled_at) deleted": "it may be absent",
-    r"jobs \S+#text .* \(item\) (doubled|bob's)": "no job names the copy",
+    r"jobs \S+#text .* \(item\) (doubled|bob's|in bob's)": "no job names the copy",
     r"runs (LINES##|\S+##(days|portions)) ": "it is written anew",
     r"runs \S+permits? .* (etag .*|\(item\) .*)": "the runs' records say who goes and who waits",
     r"runs \S+#permit ": "who goes is known by the runs' records; check reads keys with a line",
     r"runs \S+#": "the projection names what it cannot read of the last hour",
     r"tenants TENANT_CHANGES# ": "executors read the tenant an hour later",
     r"tenants \S+ (ADDITIONS#|RATE)": "it is written anew",
-    r"tenants (\S+ (SECRET#|WEBHOOK)|HOLDS# ).* \(item\) (deleted|bob's)": "nothing else says it",
+    r"tenants (\S+ (SECRET#|WEBHOOK)|HOLDS# ).* \(item\) (deleted|bob's|in bob's)": "nothing else says it",
     r"tenants (\S+ WEBHOOK|HOLDS# ).* (created_at|revision) ": "nothing depends on it",
     r"tenants HOLDS# .* holds deleted": "nothing else says that there were any",
     r"tenants KEY#.* \(item\) doubled": "a key is found by its hash: nobody can send the other one",
@@ -87,7 +92,6 @@ SILENT = {
     r"tenants \S+ KEYREF#.* (valid_until|revoked_at|access_key_id) (deleted|null)": "it may be absent",
     r"tenants \S+ TENANT \(item\) doubled": "nobody reads it",
     r"tenants leaving ": "the tenant is gone",
-    r"audit ": "the hash of its seal, once an hour; `minute8 audit verify`",
 }
 
 
@@ -132,6 +136,8 @@ class Played:
         self._add_other_kinds()
         world.run_until("2026-11-21T03:47:30Z", ticks=True)
         world.clock.move_to(NOW)
+        for owner in ("alice", "bob", keys.OPERATORS):  # whatever is older than twenty minutes
+            assert AuditSeals(Audit(world.tables.tenants)).seal(owner, NOW, 1)
         for path in GETS:  # some of what is read is kept
             office.alice("GET", path)
         self._saved = world.dynamodb.saved()
@@ -164,6 +170,16 @@ class Played:
             world.table("jobs").put(group.to_item())
         deletion = {**keys.group_deletion("alice", group.name), "tenant": "alice", "name": group.name}
         world.table("tenants").put(deletion)
+        exported = {
+            "fingerprint": "f",
+            "parts": 1,
+            "next_start": NOW,
+            "is_done": False,
+            "expires_at": NOW + DAY_S,
+        }
+        world.table("jobs").put({**keys.exported_day("alice", "2026-11-20"), **exported})
+        reserved = {"next_at": NOW + 60.0, "run": "20261121T032000Z", "expires_at": NOW + DAY_S}
+        world.table("runs").put({**keys.throttled("alice", "retries"), **reserved})
 
     def restore(self) -> None:
         self.world.dynamodb.restore(self._saved)
@@ -185,6 +201,8 @@ class Played:
             yield Damage(table, item, "", "deleted", None)
             yield Damage(table, item, "", "doubled", {**item, "sk": {"S": f"{item['sk']['S']}~"}})
             yield Damage(table, item, "", "bob's", {**item, "tenant": {"S": "bob"}})
+            if "alice" in (pk := item["pk"]["S"]):
+                yield Damage(table, item, "", "in bob's", {**item, "pk": {"S": pk.replace("alice", "bob")}})
             for name in sorted({*item} - {"pk", "sk"}):
                 for kind, value in {**WRONG, **ABSURD}.items():
                     yield Damage(table, item, name, kind, value)
@@ -207,6 +225,9 @@ class Played:
         )
         planning = findings(PlanningState(world.tables.due, world.clock, "dev"))
         messages = [finding.message for finding in planning if finding.level != Level.OK]
+        audit = Audit(world.tables.tenants)
+        for owner in ("alice", "bob", keys.OPERATORS):
+            messages += [tampering.name for tampering in verified(audit, owner, world.clock.now()).tamperings]
         return messages + [f"{item.name} {item.subject.name}" for item in listed(truth.all())]
 
     def play(self, damage: Damage) -> list[str]:
