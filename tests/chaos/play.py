@@ -23,6 +23,7 @@ from tests.chaos.nightmare import Nightmare
 from tests.chaos.verdict import Verdict, judge
 from tests.chaos.victims import kill_one
 from tests.chaos.workload import TENANTS, jobs
+from tests.waiting import wait_for_snapshots
 
 # Between two kills of a process, and between two power cuts.
 _NEXT_KILL_S = (1.0, 6.0)
@@ -46,10 +47,12 @@ class Play:
         self.redriven = 0
 
     def register(self, count: int, every_s: int) -> None:
+        """Register jobs, and wait until a snapshot has them: a power cut before it would forget them."""
         target = self._stage.deploy_target()
         self._stage.allow([f"tenant-{n}" for n in range(TENANTS)], target)
         registrations = jobs(target, count, every_s, self._rng)
         self._jobs = self._stage.register(registrations)
+        wait_for_snapshots(self._embedded)
         self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
 
     def reign(self, seconds: float) -> None:
