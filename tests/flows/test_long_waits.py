@@ -51,6 +51,18 @@ def test_a_retry_in_hours_waits_in_the_table_and_not_in_the_queue(strict: World)
     assert (len(strict.sqs.bodies), strict.sqs.refused) == (2, [])
 
 
+def test_a_retry_that_waits_in_the_table_outlasts_15_days_without_a_tick(world: World) -> None:
+    fail_once(world)
+    world.registry.create("alice", "once", job(at="2026-11-21T03:15:00Z", retry=HOURS))
+    world.run_until("2026-11-21T03:16:00Z")
+    (sort_key,) = postponed(world)
+    visible_at = int(sort_key.partition("#")[0])
+    world.clock.move_to(visible_at + 15 * 86_400 - 1)
+    assert postponed(world) == [sort_key]
+    world.clock.move_to(visible_at + 15 * 86_400)
+    assert postponed(world) == []
+
+
 def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_tick(world: World) -> None:
     """A tick has announced the window, so it may have read the table before the retry was stored."""
     fail_once(world)

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.errors import InvalidInput
 from common.registration.functions import Functions
 from common.registration.registry import Registry
 from common.runs.outcome import Outcome
-from tests.worlds import ARN, World, job
+from tests.worlds import ARN, World, job, with_spec
 
 NO_ANSWER = Outcome(ok=False, error_type="TimedOut", error="no answer within 3 s", unanswered=True)
 
@@ -109,3 +110,22 @@ def test_an_answer_is_known_for_ten_minutes(world: World) -> None:
     world.clock.sleep(601)
     registered.create("alice", "later", job(every="1h", overlap="skip"))
     assert functions.asked == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "fields", "function_timeout_s", "work_s"),
+    [
+        ({"kind": "lambda"}, {}, 12, 27),
+        ({"kind": "lambda"}, {}, 0, 915),
+        ({"kind": "http"}, {}, 0, 90),
+        ({"kind": "http"}, {"completion": "callback"}, 0, 915),
+        ({"kind": "sqs"}, {}, 0, 915),
+    ],
+)
+def test_how_long_the_work_of_a_call_can_go_on(
+    world: World, target: dict[str, str], fields: dict[str, Any], function_timeout_s: int, work_s: int
+) -> None:
+    """Of an endpoint that answers a minute more than was waited for; else as long as a function of Lambda may run."""
+    registered = world.registry.create("alice", "job", job(every="1h", timeout_s=30))
+    changed = with_spec(registered, target=target, **fields)
+    assert structs.replace(changed, function_timeout_s=function_timeout_s).work_s == work_s
