@@ -27,6 +27,26 @@ from tests.manual_clock import ManualClock
 LOOP_LIMIT = 16
 
 
+class LosesAnswers:
+    """A client of which each answer to a write is lost, and the request sent again."""
+
+    WRITES = ("put_item", "update_item", "delete_item", "batch_write_item")
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._client, name)
+        if name not in self.WRITES:
+            return attribute
+
+        def twice(**request: Any) -> Any:
+            attribute(**request)
+            return attribute(**request)
+
+        return twice
+
+
 class SimulatedQueue:
     """SQS in simulated time, as far as Minute8 uses it: delays, visibility, at-least-once delivery.
 

@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -62,6 +62,7 @@ from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import (
     AnyTenant,
     Calls,
+    LosesAnswers,
     MemoryKms,
     PlanningMessages,
     PublishedEvents,
@@ -298,6 +299,12 @@ class World:
 def open_world(now: str = "2026-11-21T03:12:00Z") -> Iterator[World]:
     """A fresh Minute8 at `now`."""
     yield make_world(MemoryDynamoDB(), now)
+
+
+def losing_answers(world: World) -> World:
+    """The same world, whose tables' writes are all requested twice: the first answers are lost."""
+    client: Any = LosesAnswers(world.dynamodb)
+    return replace(world, tables=Tables(lambda name: Table(client, f"test-{name}", now=world.clock.now)))
 
 
 def make_world(

@@ -31,6 +31,10 @@ class ConditionFailed(Exception):
         self.nth = nth
         self.key = key
 
+    def is_of(self, name: str, token: str) -> bool:
+        """Whether the write was done: its answer was lost, and it was made again. `name` holds each write's token."""
+        return self.existing is not None and self.existing.get(name) == token
+
 
 class TransactionConflict(Busy):
     """Another transaction was writing some of the items; nothing was written. `keys` are those that DynamoDB named.

@@ -80,9 +80,7 @@ class Portions(Generic[HeadOf]):
         try:
             self.table.put(item, as_read)
         except ConditionFailed as refused:
-            # A refusal may be of our own write, repeated after its answer was lost.
-            is_own = refused.existing is not None and refused.existing.get("token") == token
-            if not is_own and not self._replace_damaged(refused.existing, item):
+            if not refused.is_of("token", token) and not self._replace_damaged(refused.existing, item):
                 self._remove(portions)
                 return None
         self._remove(dropped)

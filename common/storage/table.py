@@ -280,11 +280,12 @@ class Table:
         return None
 
     def put_if(self, item: Mapping[str, Any], condition: Expression) -> bool:
-        """Write a whole item if the condition holds. Returns whether it did. Raises Busy, ItemTooLarge."""
+        """Write an item and an `etag` if the condition holds. Returns whether it did. Raises Busy, ItemTooLarge."""
+        etag = secrets.token_hex(8)
         try:
-            self.put(item, condition)
-        except ConditionFailed:
-            return False
+            self.put({**item, ETAG: etag}, condition)
+        except ConditionFailed as refused:
+            return refused.is_of(ETAG, etag)
         return True
 
     def update_if(self, key: Key, change: Expression, condition: Expression) -> Item | None:
@@ -355,9 +356,7 @@ class Table:
                     self.put(stored, unchanged(item, ETAG))
             except ConditionFailed as refused:
                 item, is_fresh = refused.existing, True
-                if (
-                    item is None or item.get(ETAG) != etag
-                ):  # else a repeated request: the first one was answered late
+                if not refused.is_of(ETAG, etag):
                     continue
             return stored, result
         raise busy(f"{key['pk']} {key['sk']}")

@@ -24,7 +24,7 @@ from minute8.notifier.daily_report import DailyReports
 from scheduler import handler
 from tests.api.letters import URL, LetterBox
 from tests.scheduler_handler import serve
-from tests.worlds import World, at, job
+from tests.worlds import World, at, job, losing_answers
 
 ROOT = Path(__file__).resolve().parents[2]
 DAY = "2026-11-22"
@@ -231,6 +231,14 @@ def test_it_is_sent_once_at_its_hour(lived: World) -> None:
     assert "2026-11-21 06:00Z to 2026-11-22 06:00Z" in topic.published[0]["Message"]
     assert "Dead letters: 0\n" in topic.published[0]["Message"]
     assert topic.published[0]["Subject"].isascii()
+
+
+def test_it_is_sent_though_the_answer_to_its_lease_is_lost(lived: World) -> None:
+    """The notifier took its own repeated request for another one's, and nobody sent the report of that day."""
+    topic, due_at = Topic(), at(f"{DAY}T06:40:00Z")
+    reports = daily_reports(losing_answers(lived), topic)
+    assert [reports.send_if_due(due_at + 60 * minute) for minute in range(3)] == [True, False, False]
+    assert len(topic.published) == 1
 
 
 def test_what_sns_refuses_is_tried_again_within_the_hour(lived: World) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from common.runs.outcome import Outcome
 from common.storage import keys
-from tests.notices.conftest import Stage
-from tests.worlds import job
+from tests.notices.conftest import Stage, make_stage
+from tests.worlds import World, job, losing_answers
 
 BAD = Outcome(ok=False, permanent=True, error_type="Boom", error="no such customer")
 
@@ -81,6 +82,19 @@ def test_a_burst_of_failures_is_one_message_and_then_a_recovery(stage: Stage) ->
         "owner": "team",
         "runbook": "https://x.example.com/",
     }
+
+
+def test_lost_answers_delay_no_message_and_count_no_try_twice(world: World) -> None:
+    """A round took its own repeated request for another one's: it sent nothing, and noted each failed try twice."""
+    with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(4) as reads:
+        stage = make_stage(losing_answers(world), pool, reads)
+        stage.subscribe()
+        world.registry.put("alice", "a", job(cron="*/5 * * * *"))
+        world.target.answer = failing("a")
+        stage.addresses.answer = lambda subscription: BAD
+        world.run_until("2026-11-21T03:16:10Z", ticks=True)
+        assert stage.round() == {"failed": 1}
+        assert stage.state().message.tries == 1
 
 
 def test_a_retry_by_hand_that_succeeds_ends_the_problem(stage: Stage) -> None:

@@ -31,6 +31,7 @@ from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from scheduler.planner import FanOut, SharePlanner
 from scheduler.summary import TickSummary
 from scheduler.tick import Scheduler
+from tests.stand_ins import LosesAnswers
 from tests.worlds import World, at, job, open_world
 
 MAX_TEXT_BYTES = 300_000
@@ -81,26 +82,6 @@ class Mortal:
             return answer
 
         return call
-
-
-class LosesAnswers:
-    """A client of which each answer to a write is lost, and the request sent again."""
-
-    WRITES = ("put_item", "update_item", "delete_item", "batch_write_item")
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._client, name)
-        if name not in self.WRITES:
-            return attribute
-
-        def twice(**request: Any) -> Any:
-            attribute(**request)
-            return attribute(**request)
-
-        return twice
 
 
 class Queue:

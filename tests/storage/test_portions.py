@@ -8,21 +8,8 @@ import pytest
 
 from common.storage.portions import Head, Portions
 from common.storage.table import Table
+from tests.stand_ins import LosesAnswers
 from tests.worlds import World
-
-
-class LosesAnswers:
-    """A client of which each answer to a write is lost, and the request sent again."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    def put_item(self, **request: Any) -> Any:
-        self._client.put_item(**request)
-        return self._client.put_item(**request)
 
 
 def test_a_head_whose_answer_is_lost_keeps_its_portions(world: World) -> None:
