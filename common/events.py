@@ -25,6 +25,7 @@ JOB_PAUSED = "Job Paused"
 JOB_NOT_RUNNING = "Job Not Running"
 JOB_NOT_RUNNING_OVER = "Job Not Running Over"
 ADDRESS_OFF = "Address Switched Off"
+ADDRESS_OFF_OVER = "Address Switched Off Over"
 PACE_EXCEEDED = "Pace Exceeded"
 
 _log = logging.getLogger("minute8.events")

@@ -1,6 +1,6 @@
 import type { Shapes } from "minute8-client";
 import { describe, expect, it } from "vitest";
-import { type BulkVerb, forEachOf, type ManyFilter, manyFilterOf, throughAll } from "../src/lib/bulk";
+import { type BulkVerb, eachOnce, forEachOf, type ManyFilter, manyFilterOf, throughAll } from "../src/lib/bulk";
 import type { JobFilter } from "../src/lib/jobs";
 
 describe("the filter of a list, for the API", () => {
@@ -54,5 +54,35 @@ describe("many at once", () => {
       () => undefined,
     );
     expect(outcome).toEqual({ done: 2, refused: [{ item: "b", because: "no" }] });
+  });
+});
+
+describe("dead letters", () => {
+  const letter = (message_id: string) => ({ message_id, sent_at: "", about: [], problem: null, bytes: 1 });
+  const answer = (done: number, ids: string[], more: boolean) => ({
+    done,
+    left: ids.map(letter),
+    more,
+    began_at: "2026-11-21T03:12:00Z",
+  });
+
+  it("are met once: each request has the first one's instant, and the answers are added up", async () => {
+    const answers = [answer(100, ["a"], true), answer(0, ["b"], true), answer(7, ["a"], false)];
+    const asked: unknown[] = [];
+    const sum = await eachOnce(async (since) => {
+      asked.push(since);
+      return answers.shift() ?? answer(0, [], false);
+    });
+    expect(asked).toEqual([{}, { began_at: "2026-11-21T03:12:00Z" }, { began_at: "2026-11-21T03:12:00Z" }]);
+    expect([sum.done, sum.left.map(({ message_id }) => message_id), sum.more]).toEqual([107, ["a", "b"], false]);
+  });
+
+  it("end, when a request meets none that is new", async () => {
+    let requests = 0;
+    const sum = await eachOnce(async () => {
+      requests++;
+      return answer(0, ["a"], true);
+    });
+    expect([requests, sum.done, sum.more]).toEqual([2, 0, true]);
   });
 });

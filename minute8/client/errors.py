@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 
+from minute8.client.shapes import BulkLine
+
 _TYPE = "urn:minute8:problem:"
 
 
@@ -80,7 +82,7 @@ class LinesBusy(Unavailable):
     """Some lines of a bulk request were refused as busy each time. The others are done."""
 
     @property
-    def results(self) -> list[dict[str, Any]]:
+    def results(self) -> list[BulkLine]:
         """The results of all lines."""
         return list(self.document["results"])
 

@@ -26,7 +26,7 @@ from minute8.client.shapes import BulkLine, BulkResult, Job, JobHealth
 # What the API accepts in one bulk request.
 MAX_BULK: Final = 4 * 1024 * 1024
 MAX_LINES: Final = 1_000
-# Before lines that are refused as busy are sent again: two minutes in all, besides the requests' own time.
+# Before lines that are refused as busy are sent again: two minutes in which none was stored, besides requests' time.
 _BUSY_WAITS_S: Final = (1, 2, 4, 8, 15, 30, 30, 30)
 _BUSY: Final = "urn:minute8:problem:busy"
 # The fields that the API adds to a definition; all others can be sent back.
@@ -78,16 +78,16 @@ class JobCalls:
         They are sent in as many requests as needed; `line` counts all jobs from 1. With `atomic` a request stores all
         of its jobs or none, and raises InvalidInput with `results`. If a request is repeated after a lost answer, its
         stored jobs are reported as unchanged. `past` accepts an `at` that is past. With `only_new` a job that would
-        be replaced is refused. Lines that are refused as busy are sent again, for two minutes; LinesBusy has the rest.
+        be replaced is refused. Lines that are refused as busy are sent again, until none was stored for two minutes:
+        LinesBusy has all results.
         """
         query = fields_of(atomic=atomic, dry_run=dry_run, past=past)
         results: list[BulkLine] = []
+        waits = iter(_BUSY_WAITS_S)
         for lines in _requests(jobs):
             stored: dict[int, BulkLine] = {}
             busy = dict(enumerate(lines))
-            for wait_s in (0, *_BUSY_WAITS_S):
-                if wait_s:
-                    yield Wait(wait_s)
+            while True:
                 numbers, body = list(busy), b"\n".join(busy.values())
                 result: BulkResult = yield Request(
                     "POST", "/v1/jobs/_bulk", query=query, lines=body, only_new=only_new, repeatable=True
@@ -95,8 +95,12 @@ class JobCalls:
                 for number, line in zip(numbers, result["results"], strict=True):
                     stored[number] = {**line, "line": len(results) + number + 1}
                 busy = {number: lines[number] for number in numbers if _is_busy(stored[number])}
-                if not busy:
+                if len(busy) < len(numbers):
+                    waits = iter(_BUSY_WAITS_S)
+                wait_s = next(waits, None)
+                if not busy or wait_s is None:
                     break
+                yield Wait(wait_s)
             results += [stored[number] for number in range(len(lines))]
         if lines_busy := sum(map(_is_busy, results)):
             detail = f"{lines_busy} of {len(results)} lines were refused as busy each time; send them again"
@@ -105,7 +109,7 @@ class JobCalls:
 
     @Listing
     def export_jobs(self, *, eventbridge: bool = False) -> ListSteps[dict[str, Any]]:
-        """All jobs as `bulk_put` takes them, read page by page while they are consumed.
+        """All jobs as `put_jobs` takes them, read page by page while they are consumed.
 
         With `eventbridge` a job that is an EventBridge schedule has it as `eventbridge`.
         """

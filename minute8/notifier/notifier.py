@@ -205,8 +205,12 @@ class Notifier:
             self.commit.commit(tx, tenant, "subscription.switched_off", name, now)
             about = {"tenant": tenant, "subscription": name, "since_at": int(since_at), "error": error}
             self.events.publish(events.ADDRESS_OFF, about)
+        existing = {each.name for each in subscriptions}
         for name in stopped.addresses - off.keys():
             self.subscriptions.table.delete(keys.address_off(tenant, name))
+            over_by = "switched_on" if name in existing else "deleted"
+            over = {"tenant": tenant, "subscription": name, "over_by": over_by}
+            self.events.publish(events.ADDRESS_OFF_OVER, over)
 
     def _happenings(
         self, tenant: str, subscriptions: Sequence[Subscription], kept_s: int, now: float

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from typing import Any
 
 import httpx
@@ -237,6 +238,39 @@ def test_lines_that_are_busy_are_sent_again_and_what_stays_busy_raises(
         minute8.put_jobs([{**line, "name": "changed"} for line in lines])
     assert [line["result"] for line in raised.value.results] == ["refused"] * 3
     assert sum(waits[2:]) == 120
+
+
+@pytest.mark.parametrize(
+    ("count", "stored_each_time", "waits"),
+    [(12, 1, [1] * 11), (2_001, 0, [1, 2, 4, 8, 15, 30, 30, 30])],
+)
+def test_busy_lines_are_sent_again_until_none_was_stored_for_two_minutes(
+    count: int, stored_each_time: int, waits: list[float]
+) -> None:
+    created = {"result": "created"}
+    refused = {"result": "refused", "problem": {"type": "urn:minute8:problem:busy", "status": 503}}
+    sent, waited = list[int](), list[float]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        lines = [json.loads(line) for line in request.read().splitlines()]
+        sent.append(len(lines))
+        results = [
+            {"job_id": line["job_id"], **(created if nth < stored_each_time else refused)}
+            for nth, line in enumerate(lines)
+        ]
+        return httpx.Response(200, json={"results": results})
+
+    minute8 = Client("https://api.test/", "", transport=httpx.MockTransport(answer), sleep=waited.append)
+    jobs = [{"job_id": f"job-{n}"} for n in range(count)]
+    if stored_each_time:
+        assert [line["line"] for line in minute8.put_jobs(jobs)] == list(range(1, 13))
+        assert sent == list(range(12, 0, -1))
+    else:
+        with pytest.raises(LinesBusy) as raised:
+            minute8.put_jobs(jobs)
+        assert len(raised.value.results) == 2_001
+        assert sent == [*[1_000] * 10, 1]
+    assert waited == waits
 
 
 def test_a_client_without_a_key_can_call_back() -> None:

@@ -12,6 +12,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
+from common.errors import Busy
+from common.jobs.store import JobStore
 from common.platform.tenants import Tenants
 from minute8.cli.commands import transfer
 from minute8.cli.options import ExitCode
@@ -145,6 +147,30 @@ def test_a_long_crontab_is_imported_with_each_job_in_a_request_once(
     bulk_requests = [request for request in desk.transport.requests if request.method == "POST"]
     assert [len(request.read().splitlines()) for request in bulk_requests] == [1_000, 1_000, 500]
     assert done.err.splitlines() == ["1,000 of 2,500 jobs", "2,000 of 2,500 jobs"]
+
+
+def test_what_stays_busy_is_named_beside_what_is_done(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    store = JobStore.change_all
+
+    def change_all(self: JobStore, tenant: str, changes: Any, *rest: Any) -> Any:
+        if any(name.startswith("busy") for name in changes):
+            raise Busy("its shard is written too often")
+        return store(self, tenant, changes, *rest)
+
+    monkeypatch.setattr(JobStore, "change_all", change_all)
+    monkeypatch.setattr(transfer, "_JOBS_IN_REQUEST", 2)
+    jobs = [{"job_id": name, **job(cron="0 4 * * *")} for name in ("a", "b", "busy-c", "busy-d", "e")]
+    import_of_all = desk("import", "-", "--skip-invalid", stdin="\n".join(map(json.dumps, jobs)))
+    assert import_of_all.code == ExitCode.UNREACHABLE
+    assert "2 new, 2 refused" in import_of_all.out and "busy-d" in import_of_all.out
+    assert "2 of 2 lines were refused as busy each time; send them again" in import_of_all.err
+    (tmp_path / "jobs.json").write_text(json.dumps(jobs))
+    applied = desk("apply", str(tmp_path), "--yes")
+    assert applied.code == ExitCode.FAILED
+    # One transaction would have written all three.
+    assert [line.split(":")[1].strip() for line in applied.err.splitlines()] == ["busy-c", "busy-d", "e"]
 
 
 def test_a_suspended_job_is_created_paused_and_one_that_is_there_keeps_its_state(desk: Desk) -> None:

@@ -343,6 +343,11 @@ def test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(tellin
     telling.minutes(3)
     assert "on-call" not in telling.overview
     assert "1 address recovered (on-call)" in _of(telling, "chat")[-1][-1]
+    events = [(kind, detail) for kind, detail in telling.world.events if kind.startswith("Address")]
+    about = {"tenant": "alice", "subscription": "on-call"}
+    assert [kind for kind, _ in events] == ["Address Switched Off", "Address Switched Off Over"]
+    assert events[0][1].items() >= about.items()
+    assert events[1][1] == {**about, "over_by": "switched_on"}
 
 
 def _of(telling: Telling, name: str) -> list[tuple[str, str, str, str]]:

@@ -148,22 +148,27 @@ export class Minute8 {
 
   /**
    * Creates and replaces jobs (definitions with their `job_id`), and returns the result of each; `line` counts from 1.
-   * Lines that are refused as busy are sent again, for two minutes; then it throws a `busy` problem with `results`.
+   * Lines that are refused as busy are sent again, until none was stored for two minutes: then it throws a `busy`
+   * problem with the `results` of all.
    */
   async bulkPut(jobs: readonly Record<string, unknown>[], query: BulkQuery = {}): Promise<BulkLine[]> {
     const results: BulkLine[] = [];
+    let waits = [...BUSY_WAITS_S];
     for (let first = 0; first < jobs.length; first += BULK_LINES) {
       let left = jobs.slice(first, first + BULK_LINES).map((job, nth) => ({ job, nth: first + nth }));
-      for (const wait of [0, ...BUSY_WAITS_S]) {
-        if (wait) await this.#sleep(wait);
+      for (;;) {
         const body = left.map(({ job }) => JSON.stringify(job)).join("\n");
         const answer = await this.post("/v1/jobs/_bulk", { query, body, repeatable: true });
         answer.results.forEach((line, at) => {
           const nth = left[at]?.nth ?? 0;
           results[nth] = { ...line, line: nth + 1 };
         });
-        left = left.filter(({ nth }) => isBusy(results[nth]));
-        if (!left.length) break;
+        const stillBusy = left.filter(({ nth }) => isBusy(results[nth]));
+        if (stillBusy.length < left.length) waits = [...BUSY_WAITS_S];
+        left = stillBusy;
+        const wait = left.length ? waits.shift() : undefined;
+        if (!wait) break;
+        await this.#sleep(wait);
       }
     }
     const busy = results.filter(isBusy).length;

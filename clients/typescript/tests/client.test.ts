@@ -229,4 +229,19 @@ describe("bulkPut", () => {
     expect(error.name).toBe("busy");
     expect((error.document.results as unknown[]).length).toBe(2);
   });
+
+  it("goes on as long as a line is stored, and stays with two minutes when none is", async () => {
+    const many = Array.from({ length: 12 }, (_, nth) => ({ job_id: `job-${nth}` }));
+    const answers = many.map((_, done) =>
+      ok({ results: many.slice(done).map(({ job_id }, nth) => line(job_id, nth > 0)) }),
+    );
+    const { client, waits } = world(...answers);
+    expect((await client.bulkPut(many)).every(({ result }) => result === "created")).toBe(true);
+    expect(waits).toEqual(Array.from({ length: 11 }, () => 1));
+    const stalled = Array.from({ length: 1_001 }, (_, nth) => ({ job_id: `job-${nth}` }));
+    const refused = () => ok({ results: stalled.slice(0, 1_000).map(({ job_id }) => line(job_id, true)) });
+    const again = world(...Array.from({ length: 9 }, refused), ok({ results: [line("job-1000", true)] }));
+    await expect(again.client.bulkPut(stalled)).rejects.toMatchObject({ name: "busy" });
+    expect([again.asked.length, again.waits.reduce((sum, wait) => sum + wait)]).toEqual([10, 120]);
+  });
 });

@@ -3,6 +3,7 @@
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { eachOnce } from "../lib/bulk";
 import { useLoad } from "../lib/load";
 import { api } from "../lib/session";
 import { Ask, say } from "../ui/actions";
@@ -115,20 +116,27 @@ function columns(queue: Queue, ask: (asked: Asked) => void): Column<Letter>[] {
 function Sure(props: Asked & { close: () => void; changed: () => void }): JSX.Element {
   const { verb, queue, letter } = props;
   const act = async () => {
-    const body = letter ? { message_ids: [letter.message_id] } : { all: true };
-    const asked = { path: { queue }, body };
-    const done =
-      verb === "redrive"
-        ? await api().post("/v1/dead-letters/{queue}/redrive", asked)
-        : await api().post("/v1/dead-letters/{queue}/discard", asked);
-    const left = done.left.length ? `, ${done.left.length} stay` : "";
-    say(`${TITLES[verb]}: ${done.done} of ${queue}${left}${done.more ? "; there may be more" : ""}`);
+    const request = (since: { began_at?: string }) => {
+      const body = letter ? { message_ids: [letter.message_id], ...since } : { all: true, ...since };
+      const asked = { path: { queue }, body };
+      return verb === "redrive"
+        ? api().post("/v1/dead-letters/{queue}/redrive", asked)
+        : api().post("/v1/dead-letters/{queue}/discard", asked);
+    };
+    const sum = await eachOnce(request);
+    const refused = sum.left.filter((each) => each.problem?.startsWith("refused again: ")).length;
+    const stay = sum.left.length - refused;
+    say(
+      [`${TITLES[verb]}: ${sum.done} of ${queue}`, refused && `${refused} refused again`, stay && `${stay} stay`]
+        .filter(Boolean)
+        .join(", ") + (sum.more ? "; there may be more" : ""),
+    );
     props.changed();
   };
   return (
     <Ask title={TITLES[verb]} verb={TITLES[verb]} danger={verb === "discard"} act={act} close={props.close}>
       <p>
-        {letter ? "One message" : "Up to 100 messages"} of <code>{queue}</code>.{" "}
+        {letter ? "One message" : "All messages"} of <code>{queue}</code>.{" "}
         {verb === "redrive"
           ? "An execution that has run meanwhile does not run again. What cannot be read stays."
           : "They are deleted. An execution that has not run never will: it shows as no record."}

@@ -32,7 +32,7 @@ from minute8.cli.job_files import BadFile, WrittenJob, read_files
 from minute8.cli.options import ExitCode, with_options
 from minute8.cli.output import confirm, console, field_text, print_json, problem_lines, say, schedule_words
 from minute8.cli.session import session
-from minute8.client import Client, Minute8Problem
+from minute8.client import BulkLine, Client, LinesBusy, Minute8Problem
 from minute8.client.shapes import EndedFire
 
 Action = Literal["create", "change", "pause", "resume", "delete", "refused"]
@@ -266,11 +266,11 @@ def apply_steps(client: Client, steps: Sequence[Step], jobs: Sequence[WrittenJob
         "change",
     ):  # what somebody else created meanwhile was never shown, so it is not replaced
         lines = [written[step.job_id].line for step in steps if step.action == action]
-        results = client.put_jobs(lines, past=past, only_new=action == "create")
+        results = _put(client, lines, past, only_new=action == "create")
         refused += [line for line in results if line["result"] == "refused"]
     for line in refused:
-        problem = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
-        say(f"minute8: {line['job_id']}: {'; '.join(problem_lines(problem))}")
+        refusal = Minute8Problem(line["problem"]["status"], dict(line["problem"]))
+        say(f"minute8: {line['job_id']}: {'; '.join(problem_lines(refusal))}")
     if refused:
         raise typer.Exit(ExitCode.FAILED)
     for step in steps:
@@ -281,6 +281,14 @@ def apply_steps(client: Client, steps: Sequence[Step], jobs: Sequence[WrittenJob
             client.resume_job(step.job_id)
         elif step.action == "delete":
             client.delete_job(step.job_id)
+
+
+def _put(client: Client, lines: Sequence[dict[str, Any]], past: bool, *, only_new: bool) -> list[BulkLine]:
+    """The results of all lines, also of those that stayed busy."""
+    try:
+        return client.put_jobs(lines, past=past, only_new=only_new)
+    except LinesBusy as problem:
+        return problem.results
 
 
 def _show(steps: Sequence[Step], as_json: bool) -> None:

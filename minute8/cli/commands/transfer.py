@@ -23,7 +23,7 @@ from minute8.cli.output import console, print_exact, problem_lines, say, schedul
 from minute8.cli.session import session
 from minute8.cli.sources import cronjob_yaml, crontab, foreign, github_workflow, serverless_yaml
 from minute8.cli.sources.source_job import Defaults, SourceJob, read_ndjson
-from minute8.client import BulkLine, Client, Minute8Problem
+from minute8.client import BulkLine, Client, LinesBusy, Minute8Problem
 from minute8.client.jobs import MAX_BULK, MAX_LINES
 from minute8.eventbridge.moving import importing
 from minute8.eventbridge.moving.account import PREFIX, account
@@ -126,8 +126,12 @@ def import_jobs(
     summary = _Summary(as_json, options.skip_invalid)
     with session(ctx).client() as client:
         jobs = _watched(read(), contents, is_drawn=not as_json)
-        for step in imported(client, jobs, contents, options):
-            summary.add(step)
+        try:
+            for step in imported(client, jobs, contents, options):
+                summary.add(step)
+        except LinesBusy:
+            summary.end()
+            raise
         for step in left_over(client, contents):
             summary.add(step)
     summary.end()
@@ -190,37 +194,40 @@ def imported(
 ) -> Iterator[Step]:
     """Each job's step, as it is made: a request stores all of its jobs or none, unless invalid ones are skipped.
 
-    From the first request on in which a job is refused, the rest is only checked.
+    From the first request on in which a job is refused, the rest is only checked. Raises LinesBusy after the steps of
+    the request whose lines stayed busy.
     """
     is_check = options.dry_run or (contents.is_refused and not options.skip_invalid)
     for batch in _batches(jobs):
         groups = {job.where: _group_plan(client, *job.group) for job in batch if job.group}
         lines = [_line(job) for job in batch if not job.group and not contents.refusal(job)]
-        results, is_check = _put(client, lines, options, is_check)
+        results, is_check, busy = _put(client, lines, options, is_check)
         of_jobs = iter(results)
         for job in batch:
             if job.group:
-                step = Step(job, *groups[job.where])
-                if not is_check and step.action != "same":
-                    set_group(client, *job.group)
+                step = _group_step(client, job, groups[job.where], is_check)
             elif refusal := contents.refusal(job):
                 step = Step(job, "refused", refusal)
             else:
                 step = _step(job, next(of_jobs))
             yield replace(step, is_imported=not is_check and step.action != "refused")
+        if busy:
+            raise busy
 
 
 def _put(
     client: Client, lines: list[dict[str, Any]], options: ImportOptions, is_check: bool
-) -> tuple[list[BulkLine], bool]:
-    """The results of the lines of one request, and whether they were only checked."""
+) -> tuple[list[BulkLine], bool, LinesBusy | None]:
+    """The results of the lines of one request, whether they were only checked, and whether some stayed busy."""
     if not is_check:
         try:
-            return client.put_jobs(lines, atomic=not options.skip_invalid, past=options.past), False
+            return client.put_jobs(lines, atomic=not options.skip_invalid, past=options.past), False, None
+        except LinesBusy as busy:
+            return busy.results, False, busy
         except Minute8Problem as problem:
             if problem.name != "bulk-refused":
                 raise
-    return client.put_jobs(lines, dry_run=True, past=options.past), True
+    return client.put_jobs(lines, dry_run=True, past=options.past), True, None
 
 
 def _batches(jobs: Iterable[SourceJob]) -> Iterator[list[SourceJob]]:
@@ -252,6 +259,13 @@ def left_over(client: Client, contents: Contents) -> list[Step]:
     }
     remedy = "it still fires, and its line is gone: minute8 jobs delete"
     return [Step(SourceJob("", job_id), "left over", f"{remedy} {job_id}") for job_id in sorted(removed_ids)]
+
+
+def _group_step(client: Client, job: SourceJob, plan: tuple[Action, str], is_check: bool) -> Step:
+    """The step of a group, which is made unless it is only checked."""
+    if job.group and not is_check and plan[0] != "same":
+        set_group(client, *job.group)
+    return Step(job, *plan)
 
 
 def _group_plan(client: Client, name: str, tags: Mapping[str, str]) -> tuple[Action, str]:
