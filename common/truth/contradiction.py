@@ -55,7 +55,7 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     JOB_TIMES: Decision(
         "the written schedule, if the due entry or the group agrees with it; else the tenant",
-        "the resolved schedule",
+        "the resolved schedule, and from when it is in force",
         "write the job's times as its schedule and its due entry say; if they differ, put the job again",
     ),
     JOB_MISPLACED: Decision(

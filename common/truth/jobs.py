@@ -12,6 +12,7 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, CORRUPT, Job
+from common.jobs.revisions import next_second
 from common.jobs.stored_text import hash_fits
 from common.planning.directory import Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
@@ -23,7 +24,7 @@ from common.storage.table import Tables
 from common.storage.transactions import Transaction
 from common.storage.wire import DAMAGE, Item
 from common.timing.groups import group_key
-from common.timing.instants import DAY_S
+from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule
 from common.timing.windows import WINDOW_S
 from common.truth.contradiction import (
@@ -84,6 +85,21 @@ def decided_schedule(job: Job, planned: Schedule | None, resolve: Resolve) -> Sc
     return written if group_key(written) == job.group else None
 
 
+def with_possible_times(job: Job, item: Item | None, now: float) -> Job:
+    """The job with a start and a revision of its times that it can have: nothing before its creation or after its
+    last change, and no later revision than its own.
+
+    What is damaged is as its due entry says, by which ticks plan; without one its times are in force from now on. Pure.
+    """
+    entry, latest_at = _decoded(item) if item else None, next_second(now)
+    effective_at, revision = job.effective_at, job.schedule_revision
+    if not job.created_at <= effective_at <= job.updated_at + 1:
+        effective_at = min(entry.effective_at if entry else effective_at, latest_at)
+    if not 1 <= revision <= job.revision:
+        revision = entry.schedule_revision if entry else min(revision, job.revision)
+    return structs.replace(job, effective_at=effective_at, schedule_revision=revision)
+
+
 class _Place(NamedTuple):
     """Where an entry of a job lies, and its schedule; None: it cannot be read."""
 
@@ -127,10 +143,18 @@ class JobChecks:
         if contradiction := self._times(job) or self._place(job):
             yield contradiction
             return  # the rest depends on it
-        if not needs_entry(job, self.unplanned.clock.now()):
-            return
-        entry = self.tables.due.get(keys.due_entry(job.group, job.shard, tenant, job_id))
-        if entry is None:
+        if needs_entry(job, self.unplanned.clock.now()):
+            yield from self._entry(job)
+
+    def _entry(self, job: Job) -> Iterator[Contradiction]:
+        """Whether ticks plan it as it says."""
+        entry = self.tables.due.get(keys.due_entry(job.group, job.shard, job.tenant, job.job_id))
+        possible = with_possible_times(job, entry, self.unplanned.clock.now())
+        if possible != job:
+            since = rfc3339(job.effective_at)
+            detail = f"no job has times of revision {job.schedule_revision} that are in force from {since} on"
+            yield self._repairable(JOB_TIMES, detail, job, possible)
+        elif entry is None:
             detail = f"it is active, and shard {job.shard} of {job.group} has no entry of it"
             yield self._repairable(ENTRY_MISSING, detail, job, job)
         elif problem := entry_problem(entry, job):
@@ -184,7 +208,10 @@ class JobChecks:
             for key in (keys.due_entry(*place, job.tenant, job.job_id),)
         }
         entries = self.tables.due.get_many([keys.Key(pk=pk, sk=sk) for pk, sk in entry_keys])
-        places = [_Place(*entry_keys[item["pk"], item["sk"]], _scheduled(item)) for item in entries]
+        places = [
+            _Place(*entry_keys[item["pk"], item["sk"]], entry.schedule if (entry := _decoded(item)) else None)
+            for item in entries
+        ]
         return [
             place for place in places if place.schedule is None or group_key(place.schedule) == place.group
         ]
@@ -241,9 +268,9 @@ def _nothing() -> str:
     return "no fire time is affected"
 
 
-def _scheduled(entry: Item) -> Schedule | None:
+def _decoded(item: Item) -> DueEntry | None:
     try:
-        return DueEntry.decode(entry["entry"]).schedule
+        return DueEntry.decode(item["entry"])
     except DAMAGE:
         return None
 

@@ -117,6 +117,25 @@ def test_a_repair_of_a_sample_of_damages_loses_nothing() -> None:
     play(SAMPLE, seed=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("effective_at", "7"),
+        ("effective_at", "1e37"),
+        ("effective_at", str(at("2026-11-21T03:50:00Z"))),
+        ("schedule_revision", "7"),
+        ("schedule_revision", "1e37"),
+    ],
+)
+def test_impossible_times_of_a_job_are_as_its_due_entry_says(name: str, value: str) -> None:
+    damage = next(
+        (table, item, {**item, name: {"N": value}})
+        for table, item, _ in damages(world_of())
+        if item["sk"]["S"] == "JOB#often"
+    )
+    assert played(damage, repairs=True) == ran_intact()
+
+
 @pytest.mark.release
 @pytest.mark.parametrize("seed", range(10))
 def test_a_repair_of_a_thousand_damages_loses_nothing(seed: int) -> None:
