@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from common.jobs.failures import NotRunningNotes
+from common.jobs.not_running import REASONS, NotRunning, address_off
 from common.runs.outcome import Outcome
 from minute8.cli.commands.stats import bar_cell
 from tests.cli.conftest import Desk
@@ -77,3 +79,36 @@ def test_an_operator_has_the_runs_written_down_again(desk: Desk) -> None:
     assert desk("stats", "--json").json["total"]["runs"] == before
     assert office.operator("POST", "/v1/tenants/nobody/projection").status == 404
     assert office.alice("POST", "/v1/tenants/alice/projection").status == 403
+
+
+def test_each_reason_for_not_running_is_named(desk: Desk) -> None:
+    """By overview, list and job; the console shows whatever reason the same answers have."""
+    world, now = desk.office.world, desk.office.world.clock.now()
+    notes = NotRunningNotes(world.tables.jobs, world.clock, world.deployment.events)
+    of_jobs = [reason for reason in REASONS if reason != "address_off"]
+    for reason in of_jobs:
+        world.registry.put("alice", f"of-{reason}", job(cron="0 4 * * *"))
+        if reason == "paused_after_failures":
+            world.store.pause("alice", f"of-{reason}", "three failures")
+        assert notes.begin("alice", f"of-{reason}", NotRunning(reason, now, f"because of {reason}"))
+    desk("subscriptions", "put", "on-call", "--target", "https://hooks.example.com/minute8")
+    world.tables.jobs.put(address_off("alice", "on-call", now, "Http404", now))
+    shown = desk("overview").out.partition("NOT RUNNING")[2].splitlines()
+    assert {tuple(row.split()[:2]) for row in shown if row.startswith("of-")} == {
+        (f"of-{reason}", reason) for reason in of_jobs
+    }
+    assert [row.split()[:2] for row in shown if row.startswith("on-call")] == [["on-call", "address_off"]]
+    listed = desk("jobs", "list", "--not-running", "--json").json
+    assert {each["job_id"] for each in listed} == {f"of-{reason}" for reason in of_jobs}
+    for reason in of_jobs:
+        rows = [line.split() for line in desk("jobs", "show", f"of-{reason}").out.splitlines()]
+        assert ["not", "running", reason] in rows
+
+
+def test_a_look_is_one_request(desk: Desk) -> None:
+    a_morning(desk)
+    desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
+    for words in (("overview",), ("stats",), ("upcoming",), ("density",), ("tenants", "health", "alice")):
+        desk.transport.requests.clear()
+        assert desk(*words).code == 0
+        assert len(desk.transport.requests) == 1, words
