@@ -155,6 +155,7 @@ class Exporter:
         for window in of_day:
             if window.start < state.next_start:
                 continue
+            windows.require_readable(tenant, window)  # else its runs would be missing in the files
             for line in self._lines(tenant, windows, window, done):
                 part.add(line)
             state = structs.replace(state, next_start=window.start + WINDOW_S)

@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from importlib import import_module
 
@@ -85,7 +86,8 @@ def stale() -> list[str]:
 def run(name: str, scale: float) -> Result:
     """Run one benchmark. The others are not imported: some load slowly."""
     began = time.monotonic()
-    result: Result = import_module(f"scripts.benchmarks.{name}").run(scale)
+    with redirect_stdout(sys.stderr):  # the functions' logs would stand between the results
+        result: Result = import_module(f"scripts.benchmarks.{name}").run(scale)
     took_s = round(time.monotonic() - began, 1)
     return replace(result, commit=code.commit(), code=code.digest(name), took_s=took_s)
 

@@ -58,7 +58,8 @@ def test_every_check_is_broken_by_some_test() -> None:
         "table due",
         "table audit",
     }
-    assert {check.name for check in CHECKS} - noticed - siblings == {"clock", "last hour"}
+    elsewhere = {"canary job"}  # tests/alarms/test_canary.py: this stage has none
+    assert {check.name for check in CHECKS} - noticed - siblings - elsewhere == {"clock", "last hour"}
 
 
 def test_a_production_stage_keeps_its_data_and_wakes_somebody() -> None:

@@ -60,7 +60,7 @@ def test_intervals_keep_the_local_time(every: str, anchor: str, expected: list[s
     ("raw", "field", "part"),
     [
         ({"every": "90m", "timezone": "UTC"}, "timezone", "such as 2w or 3mo"),
-        ({"every": "1w2d", "timezone": "UTC"}, "timezone", "such as 2w or 3mo"),
+        ({"every": "1w2d", "timezone": "UTC"}, "timezone", "elapsed time"),
         ({"every": 86_400, "timezone": "UTC"}, "timezone", "elapsed time"),
         ({"every": "0d", "timezone": "UTC"}, "every", "1d to 3660d, 1mo to 120mo"),
         ({"every": "523w", "timezone": "UTC"}, "every", "1d to 3660d"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -13,7 +12,7 @@ from common.deployment import Deployment as Stores
 from common.errors import AlreadyExists, NotFound
 from common.jobs.job import ACTIVE, Job, exists
 from common.jobs.store import JobStore
-from common.platform.findings import Finding, Repair, failed, ok, repairable
+from common.platform.findings import Finding, Repair, failed, not_checked, ok, repairable
 from common.platform.tenants import Tenants
 from common.registration.defined_job import build_job, old_if_same
 from common.registration.definition import Limits, parse_definition
@@ -28,15 +27,18 @@ _NAME: Final = "Minute8's own canary: one run a minute, see docs/service-levels.
 
 def canary(deployment: Deployment) -> Iterator[Finding]:
     """Whether the job is there, runs, and calls the function, which is not in every stage."""
-    with suppress(NotFound):
-        if (state := _tenants(deployment).get(CANARY_TENANT).state) != ACTIVE:
-            yield failed(f"its tenant is {state}", f"minute8 tenants resume {CANARY_TENANT}", page="canary")
-            return
-    if problem := _problem(deployment):
+    try:
+        state, problem = _state(deployment), _problem(deployment)
+    except deployment.client("dynamodb").exceptions.ResourceNotFoundException:
+        yield not_checked("a table is missing; its own check says which")
+        return
+    if state != ACTIVE:
+        yield failed(f"its tenant is {state}", f"minute8 tenants resume {CANARY_TENANT}", page="canary")
+    elif problem:
         repair = Repair("register the canary's job, or delete it", lambda: register(deployment))
         yield repairable(problem, repair, page="canary")
-        return
-    yield ok("its job is due each minute" if _function(deployment) else "this stage has none")
+    else:
+        yield ok("its job is due each minute" if _function(deployment) else "this stage has none")
 
 
 def register(deployment: Deployment) -> str:
@@ -93,6 +95,14 @@ def _problem(deployment: Deployment) -> str:
     except NotFound:
         return f"its tenant {CANARY_TENANT} does not exist"
     return "" if is_allowed else "its tenant may call something else than its function"
+
+
+def _state(deployment: Deployment) -> str:
+    """Of the tenant; one that does not exist stops nothing yet."""
+    try:
+        return _tenants(deployment).get(CANARY_TENANT).state
+    except NotFound:
+        return ACTIVE
 
 
 def _function(deployment: Deployment) -> str | None:
