@@ -14,8 +14,8 @@ _WORD_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NUMBER_AND_WORD: Final = re.compile(
     r"(\d{1,9}(?:\.\d{1,3})?)[.\s]*(s|m|h|d|w)(?:ec|in|our|ay|eek)?(?:ond|ute)?s?", re.I
 )
-_CALLED: Final = re.compile(r"(rate|cron|at)\((.*)\)", re.I | re.S)
-_ZONED: Final = re.compile(r"(?:CRON_)?TZ=(\S+)\s+(.+)", re.S)
+_CALLED: Final = re.compile(r"(rate|cron|at)\s*\([\s\"']*(.*?)[\s\"')]*", re.I | re.S)
+_ZONED: Final = re.compile(r"(?:(?:CRON_)?TZ=|(?=[A-Z][a-z]+/[A-Z]))(\S+)\s+(.+)", re.S)
 # What other schedulers, and Minute8's own answers, call a key.
 _OTHER_KEYS: Final = {
     "tz": "timezone",
@@ -78,19 +78,35 @@ def meant_key(key: str, keys: Iterable[str]) -> str:
 _WEEKDAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 _LAST_WEEKDAY: Final = re.compile(rf"([0-7]|{'|'.join(day[:3] for day in _WEEKDAYS)})L", re.I)
 _YEARS: Final = re.compile(r"[*?]|(?:19|20)\d\d(?:[-,/]\d+)*", re.ASCII)
-_ZONE_BEHIND: Final = re.compile(r"(.+?)\s+([A-Za-z]+/[A-Za-z_/+-]+|UTC|GMT)", re.S)
+# The last alternative is an abbreviation, such as PST.
+_ZONE_BEHIND: Final = re.compile(
+    r"(.+?)\s+\(?([A-Za-z]+/[A-Za-z0-9_/+-]+|(?:UTC|GMT)(?:[+-][\d:]+)?|[+-]\d[\d:]*|(?!SAT|OCT|SEP)[A-Z]{1,3}T)\)?",
+    re.S | re.ASCII,
+)
+# What editors, chats and pages make of quotes, hyphens and blanks.
+_TYPESET: Final = str.maketrans(dict.fromkeys("“”‘’`", '"') | dict.fromkeys("‐‑‒–—−", "-") | {"\xa0": " "})
 
 # An entry of a file, with its key: `schedule: "*/5 * * * *"`, `{"cron": "@daily"}`, `OnCalendar=hourly`.
 _KEYED: Final = re.compile(
     r"[-{\s]*[\"']?(?:cron|schedule|schedule_interval|ScheduleExpression|OnCalendar)[\"']?\s*[:=]\s*(.+?)[\s,}]*",
     re.I | re.S,
 )
+_WEEKDAY: Final = r"(?:sun|mon|tue(?:s)?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?)(?:days?)?|weekdays?"
+# Words that are a whole schedule. `weekly` of systemd is Monday's, of cron Sunday's.
+_WORDS: Final = {
+    **dict.fromkeys(("minutely", "every minute"), "* * * * *"),
+    "every hour": "0 * * * *",
+    "quarterly": "0 0 1 1,4,7,10 *",
+    "semiannually": "0 0 1 1,7 *",
+    "noon": "0 12 * * *",
+}
+_OF_SYSTEMD: Final = _WORDS | {"weekly": "0 0 * * 1"}
 # What stands around a time: Heroku's `Daily at 7:30 AM`, App Engine's `every day 09:00`, `1.day, at: '4:30 am'`.
 _FILLERS: Final = re.compile(r"\b(?:every|daily|at|on|(?:1\.)?days?)\b:?|['\"]|,(?=\s)", re.I)
 _HOURLY: Final = re.compile(r"\b(?:hourly|every hour) at\s+:?(?=\d\d?$)", re.I)
 _NUMBERS: Final = r"[\d*/,.]+"
 _CALENDAR: Final = re.compile(
-    rf"(?:(?P<days>[a-z]+(?:(?:,|-|\.\.)[a-z]+)*)\s+)?(?:\*-(?P<month>{_NUMBERS})-(?P<day>{_NUMBERS})\s+)?"
+    rf"(?:(?P<days>(?:{_WEEKDAY})(?:(?:,|-|\.\.)(?:{_WEEKDAY}))*)\s+)?(?:\*-(?P<month>{_NUMBERS})-(?P<day>{_NUMBERS})\s+)?"
     rf"(?P<hour>{_NUMBERS})(?=:|\s*[ap]m)(?::(?P<minute>{_NUMBERS})(?::(?P<second>{_NUMBERS}))?)?\s*(?:(?P<half>[ap])m)?",
     re.I | re.ASCII,
 )
@@ -100,11 +116,12 @@ _OF_MONTH: Final = re.compile(
     r"\s+(?P<hour>\d\d?):(?P<minute>\d\d)",
     re.I | re.ASCII,
 )
-_ORDINALS: Final = {"FIR": 1, "SEC": 2, "THI": 3, "FOU": 4, "FIF": 5}
+_ORDINALS: Final = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5}
 _CELERY: Final = re.compile(r"(?:celery\.schedules\.)?crontab\((.*)\)", re.S)
 _CELERY_VALUE: Final = re.compile(r"(?:(\w+)\s*=\s*)?(?:'([^']*)'|\"([^\"]*)\"|(\d+))\s*(?:,\s*|$)", re.ASCII)
 _CELERY_FIELDS: Final = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 _STEPPED: Final = re.compile(r"([*?H]|\d+(?=[-/]))(?:(?<=\d)-(\d+))?/(\d+)", re.ASCII | re.I)
+_WEEKS: Final = ("1-7", "8-14", "15-21", "22-28")
 # The lowest and highest number of each field, seconds first.
 _RANGES: Final = ((0, 59), (0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 
@@ -114,6 +131,8 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     if not isinstance(expression, str) or len(expression) > 2 * _MAX_HINTED_CHARS:
         return
     text = expression.strip()
+    if (typed := text.translate(_TYPESET)) != text or text != expression.strip(" \t"):
+        yield typed.strip(" \"'"), "in plain characters: "
     if text[:1] in "\"'" and text.strip(" \"'") != text:
         yield text.strip(" \"'"), "without the quotes: "
     if called := _CALLED.fullmatch(text):
@@ -121,9 +140,13 @@ def cron_hints(expression: object) -> Iterator[tuple[str, str]]:
     if zoned := _ZONED.fullmatch(text):
         yield zoned[2], f"the zone as timezone ({_zone(zoned[1])}), and as cron: "
     if zoned := _ZONE_BEHIND.fullmatch(text):
-        yield zoned[1], f"the zone as timezone ({_zone(zoned[2])}), and as cron: "
+        words = f"the zone as timezone ({_zone(zoned[2])}), and as cron: "
+        yield zoned[1], words
+        yield f"{zoned[1]} *", words
     if keyed := _KEYED.fullmatch(text):
-        yield keyed[1].strip(" \"'"), "without the key: "
+        value = keyed[1].strip(" \"'")
+        is_systemd = text.lower().startswith("oncalendar")
+        yield _OF_SYSTEMD.get(value.lower(), value) if is_systemd else value, "without the key: "
     if (stepped := steps_in_range(text)) != text:
         yield stepped, "what cron makes of it: "
     yield from _word_hints(text)
@@ -136,14 +159,24 @@ def _word_hints(text: str) -> Iterator[tuple[str, str]]:
     """What was probably meant by a word, by a day alone, or by a time of the day in words."""
     if re.fullmatch(r"[A-Za-z]+", text):
         yield f"@{text}", ""
+    if words := _WORDS.get(text.lower()):
+        yield words, ""
     if day := re.fullmatch(r"(LW?)|(?:\w{1,3}#\d|\w{1,3}L|L\d)", text, re.ASCII | re.I):
         yield f"0 0 {text} * *" if day[1] else f"0 0 * * {text}", "a time before the day, such as midnight: "
-    if calendar := _CALENDAR.fullmatch(_FILLERS.sub(" ", _HOURLY.sub("*:", text)).strip()):
+    if calendar := _CALENDAR.fullmatch(_FILLERS.sub(" ", _spoken(_HOURLY.sub("*:", text))).strip()):
         yield _calendar_cron(calendar), "minute and hour first: "
     if of_month := _OF_MONTH.fullmatch(text):
         yield _of_month_cron(of_month), "minute and hour first: "
     if (celery := _CELERY.fullmatch(text)) and (cron := _celery_cron(celery[1].strip())):
         yield cron, "the five fields: "
+
+
+def _spoken(text: str) -> str:
+    """`monday and friday at 9` as `monday,friday at 9:00`."""
+    text = re.sub(r"(?:,\s*|\s+)and\s+|,\s+(?!at\b)", ",", text, flags=re.I)
+    text = re.sub(r"(?<=[a-z])\s+(?:to|through)\s+(?=[a-z])", "-", text, flags=re.I)
+    text = re.sub(r"\bat (noon|midnight)$", lambda word: f"at {'12' if word[1] == 'noon' else '0'}", text)
+    return re.sub(r"\bat\s+(\d\d?(?:,\d\d?)*)$", r"at \1:00", text)
 
 
 def steps_in_range(cron: str) -> str:
@@ -167,23 +200,35 @@ def _in_range(text: str, low: int, high: int) -> str:
 
 
 def _calendar_cron(calendar: re.Match[str]) -> str:
-    """The cron expression of a time of the day, with systemd's date or the names of days before it."""
+    """The cron expression of a time of the day, with systemd's date or the names of days before it.
+
+    Empty if a date and a day of the week both have to match, and no week of the month is meant by it.
+    """
     hour = calendar["hour"]
     if calendar["half"]:
         hour = str(int(hour) % 12 + (12 if calendar["half"] in "pP" else 0)) if hour.isdigit() else hour
     days = re.sub(r"[a-z]+", lambda name: name[0][:3].upper(), calendar["days"] or "*", flags=re.I)
-    fields = [calendar["minute"] or "0", hour, calendar["day"] or "*", calendar["month"] or "*"]
+    days = "MON-FRI" if re.fullmatch("weekdays?", calendar["days"] or "", re.I) else days.replace("..", "-")
+    day = re.sub(r"\b0+(?=\d)", "", calendar["day"] or "*").replace("..", "-")
+    if "*" not in (day, days):
+        day, days = "*", _in_week(day, days)
+    if not days:
+        return ""
+    fields = [calendar["minute"] or "0", hour, day, calendar["month"] or "*", days]
     if (calendar["second"] or "0").strip("0"):
         fields.insert(0, calendar["second"])
-    fields.append("MON-FRI" if re.fullmatch("weekdays?", calendar["days"] or "", re.I) else days)
     return re.sub(r"\b0+(?=\d)", "", " ".join(fields).replace("..", "-"))
+
+
+def _in_week(day: str, days: str) -> str:
+    """Weekdays that are in a week of the month, as `MON#1` is; empty if these days are no such week."""
+    number = _WEEKS.index(day) + 1 if day in _WEEKS else 0
+    return ",".join(f"{names}#{number}" for names in days.split(",")) if number else ""
 
 
 def _of_month_cron(text: re.Match[str]) -> str:
     """The cron expression of App Engine's days of a month, or of its first, second… weekdays."""
-    numbers = [
-        _ORDINALS.get(word[:3].upper(), word.rstrip("sthnrdSTHNRD")) for word in text["nth"].split(",")
-    ]
+    numbers = [_ORDINALS.get(word.lower(), word.rstrip("sthnrdSTHNRD")) for word in text["nth"].split(",")]
     days = [day[:3].upper() for day in (text["days"] or "").split(",") if day]
     months = ",".join(
         "*" if month.lower() == "month" else month[:3].upper() for month in text["months"].split(",")
@@ -224,6 +269,8 @@ def _fields_hints(fields: list[str], *, sunday_is_one: bool) -> Iterator[tuple[s
     if len(fields) in (6, 7) and _YEARS.fullmatch(fields[-1]):
         weekday = _from_zero(fields[-2]) if sunday_is_one else fields[-2]
         words = "without the year"
+        if fields[-1] not in ("*", "?"):
+            words += f" {fields[-1]}, for which start_at and end_at stand"
         if weekday != fields[-2]:
             words += ", and with Sunday as 0"
         yield " ".join([*fields[:-2], weekday]), f"{words}: "
@@ -267,14 +314,19 @@ def _last_weekday_hints(fields: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def other_dialect(expression: object) -> str:
-    """The same for `dialect: eventbridge`, which alone has `LW` and `L-3`; empty if it has neither."""
+    """The same for `dialect: eventbridge`, which alone has `LW`, `L-3` and years; empty if it has none of them."""
     if not isinstance(expression, str) or len(expression) > _MAX_HINTED_CHARS:
         return ""
     called = _CALLED.fullmatch(expression.strip())
     fields = (called[2] if called else expression).split()
+    has_second = len(fields) == 7 or (len(fields) == 6 and re.fullmatch(r"L.+", fields[3], re.I))
+    if has_second and not fields[0].strip("0"):
+        fields = fields[1:]
     if len(fields) == 5 and fields[4] in ("*", "?"):
         fields = [*fields[:4], "?", "*"]
-    if len(fields) != 6 or not re.fullmatch(r"LW|L-\d+", fields[2], re.I):
+    if len(fields) != 6 or not (
+        re.fullmatch(r"LW|L-\d+", fields[2], re.I) or (_YEARS.fullmatch(fields[5]) and fields[5] not in "*?")
+    ):
         return ""
     return " ".join(fields)
 
@@ -292,7 +344,7 @@ def other_kind(expression: object) -> str:
         return ""
     if words := _OF_AIRFLOW.get(expression.strip().lower()):
         return words
-    if re.match(r"\s*at\(", expression, re.I) and (instant := instant_hint(expression)):
+    if re.match(r"\s*(?:at\(|\d{4}-\d\d-\d\d)", expression, re.I) and (instant := instant_hint(expression)):
         return f'"at": "{instant}" in the place of cron'
     if " " not in expression.strip() or re.match(r"\s*(@?every\b|rate\()", expression, re.I):
         duration = duration_hint(expression)

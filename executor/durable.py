@@ -19,7 +19,7 @@ from common.limits import LOG_TAIL_BYTES, MAX_DURABLE_S
 from common.planning.execution import OWN_PAYLOAD_PREFIX, Execution
 from common.runs.claims import FIRST_LOOK_S
 from common.runs.outcome import STOPPED, Outcome
-from common.runs.run import Durable, Run
+from common.runs.run import DURABLE_PREFIX, Durable, Run
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules_cache import RulesOf
 from executor.targets import answers
@@ -39,7 +39,7 @@ _NOT_NAMED: Final = "its record does not name its durable execution and function
 def name_of(stage: str, execution: Execution) -> str:
     """The name of an attempt's durable execution, at most 64 of A-Z a-z 0-9 - _."""
     text = f"{stage}/{execution.execution_id}/{execution.attempt}"
-    return f"m8-{hashlib.sha256(text.encode()).hexdigest()[:48]}"
+    return f"{DURABLE_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:48]}"
 
 
 def next_look_at(started_at: float, now: float) -> int:

@@ -140,7 +140,7 @@ def preview(
         timezone=zone,
         fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in fire_times),
         sentence=describe(schedule, raw.get("max_runs")),
-        warnings=(*local_time_warnings(raw), *warnings(schedule, now, excluded)),
+        warnings=(*written_warnings(raw), *warnings(schedule, now, excluded)),
     )
 
 
@@ -171,10 +171,17 @@ def local_text(at: int, zone: str) -> str:
     return datetime.fromtimestamp(at, ZoneInfo(zone)).isoformat()
 
 
-def local_time_warnings(raw: Mapping[str, object]) -> Iterator[str]:
-    """What a clock change does to `at`, if that is a local time which the zone's clock skips or repeats."""
+def written_warnings(raw: Mapping[str, Any]) -> Iterator[str]:
+    """What only the written schedule shows: an `at` that a clock change moves, and weekdays in others' numbers."""
     if change := clock_change_at(raw):
         yield change[1]
+    for part in raw.get("schedules") or (raw,):
+        fields = str(part.get("cron")).split() if part.get("dialect") in (None, MINUTE8) else []
+        if "?" in fields and re.search(r"(?<![#/\dL])\d", fields[-1]):
+            yield (
+                "Quartz and AWS, whose crons have a `?`, count Sunday as 1; here it is 0: "
+                f"names in the place of `{fields[-1]}` mean the same everywhere."
+            )
 
 
 def clock_change_at(raw: Mapping[str, object]) -> tuple[int, str] | None:

@@ -67,7 +67,8 @@ _HASHED: Final = re.compile(r"H(?:\((?P<low>\d+)-(?P<high>\d+)\))?(?:/(?P<step>\
 _NTH: Final = re.compile(rf"(?P<low>{_VALUE})(?:-(?P<high>{_VALUE}))?#(?P<nth>\d+)", re.ASCII)
 _LAST_WEEKDAY: Final = re.compile(r"L(?P<day>[0-7])", re.ASCII)
 _NEAREST: Final = re.compile(r"(?P<before>\d+)W|W(?P<after>\d+)", re.ASCII)
-_RANDOM: Final = re.compile(r"R(?:\(.*\))?(?:/.*)?", re.ASCII)
+# `R` of Jenkins' kin; `~` and `0~30` of OpenBSD and cronie.
+_RANDOM: Final = re.compile(r"R(?:\(.*\))?(?:/.*)?|\d*~\d*(?:/\d+)?", re.ASCII)
 
 
 class _Item(NamedTuple):
@@ -92,14 +93,14 @@ def read_cron(expression: object, *, job_key: str, shortest_s: int = 1) -> str:
     try:
         return _read(expression, job_key, shortest_s)
     except InvalidInput as error:
-        if accepted := _instead(expression, job_key):
+        if accepted := instead_of(expression, job_key):
             raise InvalidInput(
                 error.field, error.message, value=expression, accepted=accepted, position=error.position
             ) from None
         raise
 
 
-def _instead(expression: object, job_key: str, *, deeper: bool = True) -> str:
+def instead_of(expression: object, job_key: str, *, deeper: bool = True) -> str:
     """What to write in the place of an expression that is refused; empty if nobody knows.
 
     `deeper`: what is proposed may have a second mistake.
@@ -113,7 +114,7 @@ def _instead(expression: object, job_key: str, *, deeper: bool = True) -> str:
         try:
             _read(hint, job_key, 1)
         except InvalidInput:
-            if deeper and (second := _instead(hint, job_key, deeper=False)):
+            if deeper and (second := instead_of(hint, job_key, deeper=False)):
                 return f"{words}{second}"
             continue
         return f"{words}{hint}"
@@ -166,7 +167,8 @@ def _read_item(item: _Item) -> str:
     field, text = item.field, item.text
     if _RANDOM.fullmatch(text):
         raise item.refuse(
-            "`R` is random: it would differ each time it is read", "`H`, fixed by the job's name"
+            f"`{'~' if '~' in text else 'R'}` is random: it would differ each time it is read",
+            "`H`, fixed by the job's name",
         )
     if hashed := _HASHED.fullmatch(text):
         return _read_hashed(item, hashed)

@@ -17,7 +17,7 @@ from common.declared import read
 from common.errors import InvalidInput
 from common.hints import duration_hint
 from common.limits import MAX_CALENDARS, MAX_EXCLUDED_DATES
-from common.registration.cron_text import check_fires, read_cron
+from common.registration.cron_text import check_fires, instead_of, read_cron
 from common.registration.schedule_definition import TOLERANCE_S, ScheduleDefinition
 from common.timing.compiled import compiled
 from common.timing.cron import on_any_date, shortest_interval_s
@@ -170,6 +170,11 @@ def written_as_object(raw: object) -> str:
             except InvalidInput:
                 continue
             return json.dumps({key: raw})
+        if hint := instead_of(raw, ""):
+            of_text, _, more = hint.replace('" with "', '", "').partition(" in the place of cron")
+            if of_text.startswith('"') and not more:
+                return f"{{{of_text}}}"
+            return f'an object with "cron"; {hint}'
     return 'an object such as {"every": "90m"}'
 
 

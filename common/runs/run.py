@@ -98,6 +98,10 @@ class CallbackTerms(Struct, frozen=True):
     message: str
 
 
+# What the names of all durable executions of runs begin with.
+DURABLE_PREFIX: Final = "m8-"
+
+
 class Durable(Struct, frozen=True, omit_defaults=True):
     """The durable execution that an attempt is: its name, and what was called, since the job may change."""
 

@@ -13,6 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
 from common.errors import InvalidInput, shown
 from common.runs.outcome import STOPPED, Outcome, cut
+from common.runs.run import DURABLE_PREFIX
 from common.storage import aws
 from executor.targets import answers
 from executor.targets.clients import client
@@ -149,7 +150,7 @@ def _operated(target: Mapping[str, Any], event: Event, timeout_s: float) -> Mapp
         operation = operation_of(target["arn"], services.meta.service_model)
         if operation.input_shape is not None:
             parameters = with_model_names(operation.input_shape, parameters)
-        if refused := _of_another_tenant(operation.service_model.service_name, parameters, event):
+        if refused := _of_others(operation.service_model.service_name, parameters, event):
             return refused
         # Each attempt has the same token, so the service knows a repeated call.
         tokens = dict.fromkeys(operation.idempotent_members, execution_hash(event))
@@ -171,14 +172,21 @@ def _values_at(answer: Any, path: Sequence[str]) -> Iterator[str]:
         yield from _values_at(answer.get(path[0]), path[1:])
 
 
-def _of_another_tenant(service: str, parameters: Mapping[str, Any], event: Event) -> Outcome | None:
-    """Lambda's tenant id decides whose execution environments a call shares, so no tenant names another."""
+def _of_others(service: str, parameters: Mapping[str, Any], event: Event) -> Outcome | None:
+    """Why a call of Lambda would be another's; None if it is the tenant's own.
+
+    Lambda's tenant id decides whose execution environments a call shares, so no tenant names another. And nobody
+    takes the name of a run's durable execution: the run would take this execution for its own.
+    """
     tenant = context(event, "tenant")
-    if service != "lambda" or parameters.get("TenantId", tenant) == tenant:
+    if service != "lambda":
         return None
-    error = (
-        f"TenantId must be the job's own tenant, {tenant}; the payload has {shown(parameters['TenantId'])}"
-    )
+    if parameters.get("TenantId", tenant) != tenant:
+        error = f"TenantId must be the job's own tenant, {tenant}; the payload has {shown(parameters['TenantId'])}"
+    elif str(name := parameters.get("DurableExecutionName", "")).startswith(DURABLE_PREFIX):
+        error = f"DurableExecutionName must not begin with {DURABLE_PREFIX}; the payload has {shown(name)}"
+    else:
+        return None
     return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
 
 

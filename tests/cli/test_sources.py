@@ -118,6 +118,36 @@ def test_a_command_that_is_called_as_a_user_is_no_column(command: str) -> None:
     assert of_mail.definition["payload"]["command"] == "-s report ops"
 
 
+def test_a_user_that_nobody_knows_is_a_column_beside_roots() -> None:
+    text = "*/5 * * * * deploy /srv/poll\n30 4 * * * root certbot renew"
+    assert [job.definition["payload"]["command"] for job in read("crontab", text)] == [
+        "/srv/poll",
+        "certbot renew",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "cron", "note"),
+    [
+        ("-*/15 * * * * x", "*/15 * * * *", "the - before the minute"),
+        ("@every_minute x", "* * * * *", ""),
+        ("5/15 0 * * * x", "5/15 0 * * *", "5/15: cron refuses a step behind a single number"),
+        ("0 1-9/2 */3 * * x", "0 1-9/2 */3 * *", ""),
+    ],
+)
+def test_what_only_some_crons_take(line: str, cron: str, note: str) -> None:
+    (source_job,) = read("crontab", line, Defaults(TARGET, "UTC"))
+    assert source_job.definition["schedule"]["cron"] == cron
+    assert len(source_job.notes) == bool(note)
+    assert "; ".join(source_job.notes).startswith(note)
+
+
+def test_an_anacrontab_is_no_crontab() -> None:
+    """Its lines are period, delay, id and command: `@monthly 45 …` would be a command that begins with 45."""
+    assert foreign.described("@monthly 45\tcron.monthly\tnice run-parts /etc").startswith("an anacrontab")
+    assert foreign.described("@monthly run-parts /etc/cron.monthly") == ""
+
+
 def test_a_percent_sign_is_noted() -> None:
     (source_job,) = read("crontab", "0 3 * * * date +%Y")
     assert any("percent sign" in note for note in source_job.notes)
@@ -152,6 +182,20 @@ def test_a_serverless_yml() -> None:
     assert "inputPath is left out" in weekdays.notes
     assert len({every.job_id, weekdays.job_id, saturday.job_id}) == 3
     assert "variable" in other.refusal
+
+
+@pytest.mark.parametrize(
+    ("rate", "schedule"),
+    [
+        ("rate( 1 day )", {"every": "1d"}),
+        ("at(2027-06-01T10:00:00)", {"at": "2027-06-01T10:00:00", "timezone": "UTC"}),
+        ("rate(2 months)", None),
+    ],
+)
+def test_each_expression_of_aws(rate: str, schedule: dict[str, str] | None) -> None:
+    (source_job,) = read("serverless", f"functions: {{a: {{events: [{{schedule: '{rate}'}}]}}}}")
+    assert source_job.definition.get("schedule") == schedule
+    assert bool(source_job.refusal) == (schedule is None)
 
 
 CRONJOB = """

@@ -12,8 +12,10 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 
 from common.errors import InvalidInput
+from common.planning.execution import Execution
 from common.storage import aws_operations
 from common.storage.aws_operations import check_parameters, names_in, operation_of, service_name
+from executor.durable import name_of
 from executor.targets import aws_services
 from minute8.eventbridge.mapping import definition_of
 
@@ -346,6 +348,17 @@ def test_no_tenant_invokes_a_function_under_another_tenants_id(stubs: dict[str, 
     assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
     assert "alice" in outcome.error
     assert "bob" in outcome.error
+
+
+def test_no_tenant_takes_the_name_of_a_runs_durable_execution(stubs: dict[str, Stubber]) -> None:
+    """The run of another tenant that may call the same function would take this execution for its own."""
+    own = {"FunctionName": "f", "DurableExecutionName": "report-7"}
+    stub(stubs, "lambda").add_response("invoke", {"StatusCode": 200}, own)
+    assert aws_services.call_operation(target("lambda:invoke"), event(own), 5).ok
+    for name in ("DurableExecutionName", "durableExecutionName"):
+        taken = event({"FunctionName": "f", name: name_of("prod", Execution("bob", "report", 0, 0, 1))})
+        outcome = aws_services.call_operation(target("lambda:invoke"), taken, 5)
+        assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
 
 
 def test_names_of_what_was_started_are_bounded(stubs: dict[str, Stubber]) -> None:

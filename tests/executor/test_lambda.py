@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from unittest.mock import Mock
@@ -21,6 +21,8 @@ from executor.targets import answers, aws_services, clients, kinds
 from executor.targets.clients import AssumedRoles, Credentials, external_id, session_name
 from minute8.canary import handler as canary
 from tests.executor.contexts import US, call_function, event, parsed, refused
+from tests.faults.test_packs import in_a_pack
+from tests.worlds import World, job
 
 ERROR_BYTES = 400
 LOG_TAIL_BYTES = 800
@@ -103,6 +105,27 @@ def test_a_call_names_its_jobs_tenant_if_the_function_isolates_tenants(
     assert call_function(target | {"tenant_isolation": True}, event(tenant="acme.eu-1"), 5).ok
     assert call_function(target, event(tenant="acme.eu-1"), 5).ok
     assert [headers.get("x-amz-tenant-id") for _, headers, _ in service.requests] == ["acme.eu-1", None]
+
+
+@pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])
+def test_in_a_pack_of_several_tenants_each_call_is_signed_with_its_own_tenant(
+    service: FakeLambda, world: World, invocation: str
+) -> None:
+    world.executor = replace(world.executor, kinds=kinds(Mock()))
+    names = {f"job-of-{tenant}": tenant for tenant in ("alice", "bob", "carol")}
+    for job_id, tenant in names.items():
+        target = TARGET | {"invocation": invocation, "tenant_isolation": True}
+        payload = {"minute8": {"tenant": "mallory"}, "TenantId": "mallory"}
+        definition = job(at="2026-11-21T03:15:00Z") | {"target": target, "payload": payload}
+        world.registry.create(tenant, job_id, definition)
+    world.tick()
+    in_a_pack(world, names)
+    world.deliver()
+    named = {body["minute8"]["job_id"]: headers["x-amz-tenant-id"] for _, headers, body in service.requests}
+    assert named == names
+    for _, headers, _ in service.requests:
+        signed = headers["authorization"].partition("SignedHeaders=")[2].partition(",")[0]
+        assert "x-amz-tenant-id" in signed.split(";")
 
 
 @pytest.mark.parametrize(

@@ -277,6 +277,23 @@ def test_a_single_local_time_that_a_clock_change_moves_is_warned_of(local: str, 
     assert "".join(the_warnings(at=local, timezone="America/New_York")) == warning
 
 
+@pytest.mark.parametrize(
+    ("expression", "numbers"),
+    [
+        ("0 30 9 ? * 2-6", "`2-6`"),
+        ("0 9 ? * 6#3", "`6#3`"),
+        ("0 9 ? * MON#1", ""),
+        ("0 9 1 * ?", ""),
+        ("0 9 * * 2-6", ""),
+    ],
+)
+def test_numbers_of_weekdays_beside_a_question_mark_are_warned_of(expression: str, numbers: str) -> None:
+    """Quartz and AWS count Sunday as 1."""
+    shown = look_ahead({"schedules": [{"cron": expression}]}, now=NOW).warnings
+    warned = [numbers in warning for warning in shown if "Quartz" in warning]
+    assert warned == ([True] if numbers else [])
+
+
 def test_preview_refuses_what_a_registration_refuses() -> None:
     with pytest.raises(InvalidInput, match="elapsed time"):
         the_warnings(every="24h", timezone="America/Los_Angeles")

@@ -112,7 +112,7 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: Wr
 def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
     """The schedule in words, its next times as the API plans them, and what may surprise about it."""
     # Only here: slow to load.
-    from common.preview.preview import local_time_warnings, preview, resolved_as_given
+    from common.preview.preview import preview, resolved_as_given, written_warnings
 
     named = ("calendars", "include_calendars")  # the API has taken their dates out
     of_all = job["schedule_resolved"]
@@ -128,5 +128,5 @@ def _print_schedule(job: Job, coming: Sequence[Fire], now: float) -> None:
         local = f"  {local_time(fire, ahead.timezone)}" if ahead.timezone != "UTC" else ""
         text = f"  {fire['due_at']}{local}  {relative(fire['due_at'], now)}"
         out.print(text, soft_wrap=True)
-    for warning in (*local_time_warnings(job["schedule"]), *ahead.warnings):
+    for warning in (*written_warnings(job["schedule"]), *ahead.warnings):
         out.print(f"! {warning}", soft_wrap=True)

@@ -306,9 +306,10 @@ def _watched(jobs: Iterable[SourceJob], contents: Contents, *, is_drawn: bool) -
 
 def _text(file: str) -> str:
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise typer.BadParameter(f"{file} cannot be read: {output.unreadable(error)}") from None
+    return text.removeprefix("\ufeff")  # Windows' editors write it
 
 
 @dataclass(slots=True)

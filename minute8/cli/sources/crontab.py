@@ -24,6 +24,7 @@ _VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
 _USERS: Final = frozenset(("root", "nobody", "daemon", "www-data", "postgres", "apache", "ubuntu"))
 # Users that are also commands: `mail -s report` is no column.
 _USERS_OR_COMMANDS: Final = _USERS | {"backup", "mail", "mysql", "nginx"}
+_USER_NAME: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 # Above its fields such a crontab says "# m h dom mon dow user command".
 _USER_COLUMN: Final = re.compile(r"^#.*\bdow\s+user(?:-name)?\b|^#.*\* user-name\b", re.MULTILINE)
 _ENTRY = re.compile(r"\s*(@\w+|(?:\S+\s+){4}\S+)\s+(.*\S)\s*$")
@@ -35,7 +36,7 @@ _WHY = {
     "TZ": "the command's zone only; cron reads the times in the machine's, which --timezone or CRON_TZ names",
     "RANDOM_DELAY": "is left out: the schedule's jitter_s spreads the runs of a job",
 }
-_NICKNAMES = {"@midnight": "@daily", "@annually": "@yearly"}
+_NICKNAMES = {"@midnight": "@daily", "@annually": "@yearly", "@every_minute": "* * * * *"}
 _SLUG_CHARS = 60
 
 
@@ -65,13 +66,13 @@ def _commands(text: str) -> Iterator[str]:
 
 
 def _have_users(commands: Iterator[str]) -> bool:
-    """Each entry begins with a user before its command, and one of them is a user alone."""
-    is_user = False
+    """Each entry begins with a user before its command: one is root's, or all are known and one is a user alone."""
+    users = set()
     for user, *command in (text.split(None, 1) for text in commands):
-        if user not in _USERS_OR_COMMANDS or not command:
+        if not _USER_NAME.fullmatch(user) or not command:
             return False
-        is_user |= user in _USERS
-    return is_user
+        users.add(user)
+    return "root" in users or bool(users & _USERS and users <= _USERS_OR_COMMANDS)
 
 
 def _unquoted(value: str) -> str:
@@ -142,9 +143,14 @@ class _Crontab:
             raise NoEquivalent("@reboot: nothing reboots here")
         if not self.defaults.target:
             raise NoEquivalent("a command needs a target that runs it: --target")
+        if cron.startswith("-"):
+            cron = cron[1:]
+            self.notes.append(
+                "the - before the minute, which keeps a run out of the system's log, is left out"
+            )
         cron = re.sub(r"\s+", " ", cron)
         converted = vixie_cron(_NICKNAMES.get(cron, cron))
-        self.notes += steps_note(cron, converted)
+        self.notes += steps_note(cron, converted) + _open_steps_note(cron)
         text = _without_user(entry[2], self.has_users)
         if self.has_users:
             self.notes.append(f"the column of the user, {entry[2].split()[0]!r}, is left out")
@@ -216,6 +222,18 @@ def steps_note(cron: str, converted: str) -> list[str]:
     beyond = [field for field, number in fields if "/" in field and number.isdecimal()]
     words = "cron takes the first value of a step that leads out of its range"
     return [f"{', '.join(beyond)}: {words}"] if beyond else []
+
+
+def _open_steps_note(cron: str) -> list[str]:
+    """A note of steps behind a single number.
+
+    https://github.com/cronie-crond/cronie/blob/master/src/entry.c (get_range)
+    """
+    items = [item for item in re.split(r"[ ,]", cron) if re.fullmatch(r"\d+/\d+", item)]
+    words = (
+        "cron refuses a step behind a single number or takes the number alone; here it repeats from there on"
+    )
+    return [f"{', '.join(items)}: {words}"] if items else []
 
 
 def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:

@@ -21,6 +21,16 @@ _FOREIGN: Final = (
         "import the CronJobs: `kubectl get cronjobs -o yaml | minute8 import -`",
     ),
     (
+        r"^START_HOURS_RANGE=|^(?:\d+|@\w+)[ \t]+\d+[ \t]+cron\.\w+[ \t]",
+        "an anacrontab",
+        "its periods are days: give 1 as @daily, 7 as @weekly to `minute8 jobs create NAME --cron`",
+    ),
+    (
+        r'"Rules"\s*:\s*\[(?![^\]]*"Targets")',
+        "the output of `aws events list-rules`, which has no targets",
+        _EXPORT,
+    ),
+    (
         r"^\[Timer\]",
         "a systemd timer",
         "give its OnCalendar to `minute8 jobs create --cron`: the words differ",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minute8.cli.sources.crontab import vixie_cron
+from minute8.cli.sources.crontab import steps_note, vixie_cron
 from minute8.cli.sources.source_job import Defaults, NoEquivalent, SourceJob, id_of
 from minute8.cli.sources.yaml_text import load_documents
 
@@ -42,10 +42,11 @@ def _jobs(document: Mapping[Any, Any], defaults: Defaults) -> Iterator[SourceJob
             continue
         zone = entry.get("timezone") if isinstance(entry, Mapping) else None
         try:
-            schedule = {"cron": vixie_cron(cron), "timezone": str(zone or "UTC")}
+            schedule = {"cron": (converted := vixie_cron(cron)), "timezone": str(zone or "UTC")}
         except NoEquivalent as refusal:
             yield SourceJob(where, refusal=str(refusal))
             continue
         definition = {"schedule": schedule, "target": defaults.target, "payload": {"workflow": name}}
-        notes = ("the target gets the workflow's name, and starts it by GitHub's API",)
+        starts = "the target gets the workflow's name, and starts it by GitHub's API"
+        notes = (starts, *steps_note(cron, converted))
         yield SourceJob(where, id_of(name, cron, len(schedules) > 1), definition, notes=notes)

@@ -5,12 +5,14 @@ https://www.serverless.com/framework/docs/providers/aws/events/schedule
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from minute8.cli.sources.source_job import Defaults, NoEquivalent, SourceJob, id_of, payload_of
 from minute8.cli.sources.yaml_text import load_documents
 
+_RATE: Final = re.compile(r"rate\(\s*(\d+)\s+(minute|hour|day)s?\s*\)")
 _READ: Final = ("rate", "enabled", "input", "name", "description", "timezone", "method")
 
 
@@ -58,7 +60,7 @@ def _job(where: str, job_id: str, rate: str, fields: Mapping[str, Any], defaults
         raise NoEquivalent(f"{rate!r} is a variable of the tool: write its value in its place")
     zone = fields.get("timezone") or defaults.timezone
     notes = [f"{name} is left out" for name in fields if name not in _READ]
-    if fields.get("method") == "scheduler" and not fields.get("timezone") and zone:
+    if zone and not fields.get("timezone") and not rate.startswith("rate("):
         notes.append(f"the times are read in {zone}; the source names no zone, which is UTC")
     schedule = _schedule(rate, zone, notes)
     definition: dict[str, Any] = {"schedule": schedule, "target": defaults.target}
@@ -70,10 +72,13 @@ def _job(where: str, job_id: str, rate: str, fields: Mapping[str, Any], defaults
 
 
 def _schedule(rate: str, zone: str | None, notes: list[str]) -> dict[str, str]:
-    """`rate(5 minutes)` or `cron(…)` of AWS as a schedule."""
-    if rate.startswith("rate("):
-        amount, _, unit = rate[5:].rstrip(") ").partition(" ")
+    """`rate(5 minutes)`, `at(…)` or `cron(…)` of AWS as a schedule. Raises NoEquivalent."""
+    if every := _RATE.fullmatch(rate):
         notes.append("rate counts from the first import on, not from the deployment")
-        return {"every": f"{amount}{unit[:1]}"}
+        return {"every": f"{every[1]}{every[2][0]}"}
+    if rate.startswith("rate("):
+        raise NoEquivalent(f"{rate!r} is no rate of AWS, such as rate(5 minutes) or rate(7 days)")
+    if rate.startswith("at("):
+        return {"at": rate[3:].rstrip(") ").strip(), "timezone": zone or "UTC"}
     cron = rate.removeprefix("cron(").removesuffix(")")
     return {"cron": cron, "dialect": "eventbridge"} | ({"timezone": zone} if zone else {})
