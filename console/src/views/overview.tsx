@@ -14,10 +14,13 @@ import { go, to } from "../lib/router";
 import { api } from "../lib/session";
 import { absolute, DAY, HOUR, MINUTE, now, rfc3339, span, zoneChoice, zoneOf } from "../lib/time";
 import { counted } from "../lib/words";
+import { lazily } from "../ui/lazy";
 import { Card, Empty, Figure, Head, Problem, State, Text, Time, Waiting } from "../ui/parts";
 import { type Column, List } from "../ui/table";
-import { FirstSteps } from "./first-steps";
 import { jobColumn } from "./job-column";
+
+// Only a tenant without jobs needs them, and it goes on to the views that they come with.
+const FirstSteps = lazily(() => import("./of-jobs").then((view) => view.FirstSteps));
 
 type Look = Shapes["TenantOverview"];
 type Past = NonNullable<Look["past"]>;
