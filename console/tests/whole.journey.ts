@@ -107,6 +107,44 @@ describe("a part that failed", () => {
   });
 });
 
+describe("of many jobs", () => {
+  it("what is next stands in the order of time, and a job that does not run needs attention", async () => {
+    const day_ms = 24 * 3_600_000;
+    const at = (ms: number) => new Date(Date.now() + ms).toISOString().replace(/\.\d+Z/, "Z");
+    const body = Array.from({ length: 60 }, (_, n) => ({
+      ...{ job_id: `a-late-${String(n).padStart(2, "0")}`, target: job.target, tags: ["in-order"] },
+      // The first by its id is the last by its time.
+      schedule: { at: at(day_ms / 2 - n * 60_000) },
+    }));
+    await call(stage.keys.wanda, "POST", "jobs/_bulk", [
+      ...body,
+      { ...body[0], job_id: "z-soon", schedule: { at: at(day_ms / 48) } },
+    ]);
+    const page = await newPage();
+    await signIn(page, stage.keys.wanda);
+    await page.route("**/v1/overview", async (route) => {
+      const answer = await (await answered(route)).json();
+      const [reason, detail] = ["paused_after_failures", "paused after 2 failed runs in a row"];
+      const stopped = { job_id: "b-stopped", reason, detail, since_at: at(0), address: null };
+      await route.fulfill({ json: { ...answer, not_running: { count: 1, first: [stopped], reasons: {} } } });
+    });
+    await page.keyboard.press("r");
+    const attention = page.getByRole("region", { name: "Needs attention" });
+    await attention
+      .getByRole("row", { name: /^b-stopped paused after failures: paused after 2 failed runs/ })
+      .waitFor();
+    const ids = async (table: string) => {
+      const links = await page.getByRole("table", { name: table }).getByRole("link").allInnerTexts();
+      return links.filter((id) => /^(a-late|z-soon)/.test(id)).slice(0, 3);
+    };
+    await expect.poll(() => ids("Next jobs")).toEqual(["z-soon", "a-late-59", "a-late-58"]);
+    await show(page, "upcoming");
+    await expect.poll(() => ids("Coming executions")).toEqual(["z-soon"]);
+    await end(page);
+    await call(stage.keys.wanda, "POST", "jobs/_all/delete", { tag: "in-order" });
+  });
+});
+
 describe("on a phone", () => {
   it("each table gives all of its columns by their names, in the width of the window", async () => {
     const page = await newPage({ viewport: { width: 375, height: 740 } });
@@ -155,6 +193,40 @@ describe("on a phone", () => {
     );
     expect(tops).toHaveLength(6);
     for (const top of new Set(tops)) expect(tops.filter((other) => other === top)).toHaveLength(inLine);
+    await end(page);
+  });
+});
+
+describe("a text", () => {
+  it("that a field shows while it is empty stands whole on a phone, and the result of each step of a run at 768 px", async () => {
+    const page = await newPage({ viewport: { width: 375, height: 740 } });
+    await signIn(page, stage.keys.mallory);
+    for (const view of viewsOf("evil")) {
+      await show(page, view);
+      await settled(page);
+      const cut = await page.evaluate(() => {
+        const pen = document.createElement("canvas").getContext("2d");
+        return [...document.querySelectorAll<HTMLInputElement>("main input[placeholder]")]
+          .filter((field) => field.clientWidth)
+          .filter((field) => {
+            const { font, paddingLeft } = getComputedStyle(field);
+            if (pen) pen.font = font;
+            const needed_px = (pen?.measureText(field.placeholder).width ?? 0) + 2 * Number.parseFloat(paddingLeft);
+            return needed_px > field.clientWidth;
+          })
+          .map((field) => field.placeholder);
+      });
+      expect(cut, view).toEqual([]);
+    }
+    await page.setViewportSize({ width: 768, height: 740 });
+    const { runs } = (await call(stage.keys.mallory, "GET", "runs?status=failed&limit=1")) as {
+      runs: { execution_id: string }[];
+    };
+    await show(page, `runs/${runs[0]?.execution_id}`);
+    const steps = page.getByRole("table", { name: "Steps of this run" });
+    await steps.waitFor();
+    const over = await steps.evaluate(({ parentElement: box }) => (box?.scrollWidth ?? 0) - (box?.clientWidth ?? 0));
+    expect(over).toBe(0);
     await end(page);
   });
 });

@@ -127,7 +127,7 @@ export function Waterfall(props: { run: Run; job: Job | undefined; present: numb
                 </svg>
               </td>
               <td class="num">{duration((step.until - step.from) / 1000)}</td>
-              <td class={step.tone === "bad" ? "bad" : "muted wrap"}>{step.result}</td>
+              <td class={`wrap ${step.tone === "bad" ? "bad" : "muted"}`}>{step.result}</td>
             </tr>
           ))}
           <Moment name="recorded" at={run.next_attempt_at ? null : run.finished_at} zone={zone} />

@@ -57,7 +57,7 @@ export function Api(): JSX.Element {
         <>
           <Card title="About">
             {found.data.info.description.split("\n\n").map((paragraph) => (
-              <p key={paragraph}>{paragraph.replaceAll("`", "")}</p>
+              <p key={paragraph}>{plain(paragraph)}</p>
             ))}
           </Card>
           <search class="filters" aria-label="Search operations">
@@ -88,6 +88,11 @@ export function Api(): JSX.Element {
   );
 }
 
+/** A text without its marks of code. */
+function plain(text: string): string {
+  return text.replaceAll("`", "");
+}
+
 function addressOf(): string {
   return location.pathname.replace(/\/console.*$/, "").replace(/\/$/, "");
 }
@@ -115,12 +120,12 @@ function Shown({ method, path, operation, schemas }: ShownProps): JSX.Element {
     <details class="operation" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <code class={`method ${method}`}>{method.toUpperCase()}</code> <code>{path}</code>{" "}
-        <span class="muted">{operation.summary}</span>{" "}
+        <span class="muted">{plain(operation.summary)}</span>{" "}
         {operation["x-minute8-role"] ? <span class="tag">{operation["x-minute8-role"]}</span> : null}
       </summary>
       {open ? (
         <div class="inside">
-          {operation.description ? <p>{operation.description}</p> : null}
+          {operation.description ? <p>{plain(operation.description)}</p> : null}
           {operation.parameters?.length ? (
             <Fields
               title="Parameters"

@@ -147,12 +147,15 @@ function Days(props: { entries: readonly Entry[]; isOwn: boolean; more: boolean 
   );
 }
 
+// So much of an instant is shown.
+const SECOND = "2026-11-28T03:00:00".length;
 // So many changes are drawn at a time.
 const DRAWN = 20;
 
 /** Changes that are alike in one line; opened, some of them and the way to the others. */
 function Alike(props: { group: [Entry, ...Entry[]]; isOwn: boolean; orMore: boolean }): JSX.Element {
   const { group, isOwn } = props;
+  const first = group.at(-1) ?? group[0];
   const [open, setOpen] = useState(false);
   return (
     <li>
@@ -161,8 +164,12 @@ function Alike(props: { group: [Entry, ...Entry[]]; isOwn: boolean; orMore: bool
           <strong>{group[0].action}</strong> × {group.length.toLocaleString("en")}
           {props.orMore ? "+" : ""}{" "}
           <span class="muted">
-            <Time at={group.at(-1)?.at} /> to <Time at={group[0].at} /> by{" "}
-            <Text most={80}>{group[0].by_name || group[0].by}</Text>
+            {first.at.slice(0, SECOND) === group[0].at.slice(0, SECOND) ? null : (
+              <>
+                <Time at={first.at} /> to{" "}
+              </>
+            )}
+            <Time at={group[0].at} /> by <Text most={80}>{group[0].by_name || group[0].by}</Text>
           </span>
         </summary>
         {open ? (

@@ -162,15 +162,16 @@ export function Changes({ changes }: { changes: ReturnType<typeof diffOf> }): JS
   if (!changes.length) return null;
   // What is created or deleted has all of its fields, which hide the changes around it.
   const isWhole = (["before", "after"] as const).some((side) => changes.every((change) => change[side] === null));
-  if (changes.length > MANY && isWhole) {
+  const told = isWhole ? changes.filter(({ before, after }) => !isNothing(before) || !isNothing(after)) : changes;
+  if (told.length > MANY && isWhole) {
     return (
       <details>
-        <summary>{changes.length} fields</summary>
-        <Changed changes={changes} />
+        <summary>{told.length} fields</summary>
+        <Changed changes={told} />
       </details>
     );
   }
-  return <Changed changes={changes} />;
+  return <Changed changes={told} />;
 }
 
 /** Whether a field has no value that could be shown. */

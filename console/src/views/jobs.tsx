@@ -131,7 +131,7 @@ function Filters(props: { filter: JobFilter; shown: readonly Job[]; children: JS
     <Narrowing label="Filter jobs" isNarrowed={isNarrowed(filter)}>
       <input
         type="search"
-        placeholder="Search id, name, tag"
+        placeholder="Id, name or tag"
         aria-label="Search id, name, tag"
         value={filter.search ?? ""}
         onInput={(event) => narrow({ search: event.currentTarget.value })}

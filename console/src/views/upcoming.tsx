@@ -99,7 +99,7 @@ function Listed({ from, until, isChosen }: { from: number; until: number; isChos
             {complete ? null : <PartOf jobs={jobs} />}
             <List
               label="Coming executions"
-              columns={COLUMNS}
+              columns={executions.some(isSpread) ? [...COLUMNS, FIRE_TIME] : COLUMNS}
               rows={executions}
               keyOf={(execution) => `${execution.job_id} ${execution.fire_at}`}
               empty={<Empty title={short ? "Nothing is due in this hour" : "Nothing is due in this time"} />}
@@ -128,12 +128,16 @@ const COLUMNS: Column<Execution>[] = [
       return left > 0 ? span(left) : "now";
     },
   },
-  {
-    name: "Fire time",
-    class: "muted",
-    cell: (execution) => (execution.fire_at === execution.due_at ? "" : <Time at={execution.fire_at} />),
-  },
 ];
+const FIRE_TIME: Column<Execution> = {
+  name: "Fire time",
+  class: "muted",
+  cell: (execution) => (isSpread(execution) ? <Time at={execution.fire_at} /> : ""),
+};
+
+function isSpread({ fire_at: fireAt, due_at: dueAt }: Execution): boolean {
+  return fireAt !== dueAt;
+}
 
 type Proposed = Crowded["jobs"][number];
 
