@@ -161,7 +161,7 @@ describe("failures that somebody knows of", () => {
     await page.getByText("1 muted group").click();
     const muted = page.getByRole("table", { name: "Muted failures" });
     await muted.getByText("the shop is being moved").waitFor();
-    expect(await shown.count()).toBe(0);
+    await expect.poll(() => shown.count()).toBe(0);
     await show(page, "");
     await page.getByText("1 muted error").waitFor();
     expect(await page.getByRole("table", { name: "Latest errors" }).count()).toBe(0);
