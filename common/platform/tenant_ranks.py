@@ -15,6 +15,7 @@ from common.platform.tenants import Tenants
 from common.projection.state import ProjectionStates
 from common.projection.tenants import PlatformTotals, ProjectedTenants, TenantTotals, hour_of
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.tenants.states import SUSPENDED
@@ -135,12 +136,12 @@ class TenantRanks:
             attributes=("sk", "failures"),
             consistent=False,
         )
-        counts = [
-            (item["sk"].removeprefix(keys.STREAK_PREFIX), int(item["failures"]))
-            for item in self._jobs.query(query)
-        ]
+        items = list(self._jobs.query(query))
+        counts = readable(
+            items, lambda item: (item["sk"].removeprefix(keys.STREAK_PREFIX), int(item["failures"]))
+        )
         jobs = sorted((count for count in counts if count[1]), key=lambda count: (-count[1], count[0]))
-        return FailingJobs(len(jobs), tuple(jobs[:_JOBS_SHOWN]), len(counts) < _COUNTS_READ)
+        return FailingJobs(len(jobs), tuple(jobs[:_JOBS_SHOWN]), len(items) < _COUNTS_READ)
 
 
 def after_place(tenants: Sequence[RankedTenant], order: Order, after: Place | None) -> list[RankedTenant]:

@@ -307,6 +307,11 @@ def test_a_damaged_note_of_late_runs_stops_no_look_at_health(played: Played) -> 
     assert played.play(Damage("runs", item, "runs", "true", WRONG["true"])) == []
 
 
+def test_a_damaged_count_of_failures_stops_no_overview_of_the_platform(played: Played) -> None:
+    item = next(damage.item for damage in played.damages() if "STREAK#blocked" in damage.item["sk"]["S"])
+    assert played.play(Damage("jobs", item, "failures", "binary", WRONG["binary"])) == []
+
+
 @pytest.mark.parametrize("name", ["before", "action", "by", "at"])
 def test_a_damaged_audit_entry_keeps_its_place_and_stops_no_reader(played: Played, name: str) -> None:
     item = next(damage.item for damage in played.damages() if damage.table == "audit")
