@@ -18,6 +18,7 @@ from minute8.cli.doctor.inventory import FEEDS
 from scheduler import handler
 from scripts.cloudwatch.alarms import metrics_of
 from scripts.measure.prices import PRICES
+from scripts.measure.result import kept
 from tests.docs.test_docs import ROOT
 from tests.scheduler_handler import serve
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -217,3 +218,10 @@ def test_the_page_says_from_which_load_on_provisioned_billing_pays(least: int) -
 
 def test_the_units_that_do_not_follow_the_load_are_those_of_the_template() -> None:
     assert (ROOT / "deploy" / "scaling.yml").read_text().count(f"MinCapacity: {LITTLE}\n") == 4
+
+
+def test_the_readme_has_the_bills_dollars() -> None:
+    (bill,) = kept(["bill"])
+    months = [sum(bill.figures[f"{runs} runs"].values()) for runs in ("1,000", "1,000,000", "100,000,000")]
+    row = next(line for line in (ROOT / "README.md").read_text().splitlines() if "everything counted" in line)
+    assert [cell.strip() for cell in row.split("|")[2:5]] == [f"{dollars:,.0f}" for dollars in months]
