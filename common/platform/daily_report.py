@@ -27,7 +27,7 @@ from common.truth.contradiction import RUN_STUCK
 from common.truth.found import FoundContradictions
 
 # docs/performance.md: runs of the mix; docs/idle-cost.md: a month of 30.4 days without runs.
-DOLLARS_A_RUN: Final = 0.954e-6
+DOLLARS_A_RUN: Final = 0.954 / 1e6
 IDLE_DOLLARS_A_DAY: Final = 15.73 / 30.4
 _TENANTS_NAMED: Final = 3
 # Of a tenant, and of all.
