@@ -356,8 +356,10 @@ def test_no_tenant_takes_the_name_of_a_runs_durable_execution(stubs: dict[str, S
     stub(stubs, "lambda").add_response("invoke", {"StatusCode": 200}, own)
     assert aws_services.call_operation(target("lambda:invoke"), event(own), 5).ok
     for name in ("DurableExecutionName", "durableExecutionName"):
-        taken = event({"FunctionName": "f", name: name_of("prod", Execution("bob", "report", 0, 0, 1))})
-        outcome = aws_services.call_operation(target("lambda:invoke"), taken, 5)
+        for_bobs_run = event(
+            {"FunctionName": "f", name: name_of("prod", Execution("bob", "report", 0, 0, 1))}
+        )
+        outcome = aws_services.call_operation(target("lambda:invoke"), for_bobs_run, 5)
         assert (outcome.ok, outcome.permanent, outcome.error_type) == (False, True, "NotAllowed")
 
 
