@@ -1,6 +1,6 @@
 /** What people do in the views: an operator's holds, failures, the audit, the editor, many jobs and runs at once. */
 
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { answered, call, close, end, expectNoSideScroll, newPage, settled, show, signIn, stage } from "./stage";
 
@@ -161,10 +161,12 @@ describe("failures that somebody knows of", () => {
     await page.getByText("1 muted group").click();
     const muted = page.getByRole("table", { name: "Muted failures" });
     await muted.getByText("the shop is being moved").waitFor();
-    await expect.poll(() => shown.count()).toBe(0);
+    // Another file's runs of this tenant may have failed meanwhile.
+    const left = (table: Locator) => table.getByRole("row", { name: /breaks/ }).count();
+    await expect.poll(() => left(shown)).toBe(0);
     await show(page, "");
     await page.getByText("1 muted error").waitFor();
-    expect(await page.getByRole("table", { name: "Latest errors" }).count()).toBe(0);
+    expect(await left(page.getByRole("table", { name: "Latest errors" }))).toBe(0);
     await show(page, "failures");
     await page.getByText("1 muted group").click();
     await muted.getByRole("button", { name: "Unmute" }).click();
