@@ -147,7 +147,7 @@ def idle_dollars(params: Mapping[str, str]) -> float:
 
 
 def million_dollars(pack_from: int) -> str:
-    """A million runs of the benchmark's mix, from full batches to batches of a fifth: `0.96 to 1.02`."""
+    """A million runs of the benchmark's mix, from full batches to batches of a fifth: `0.95 to 1.01`."""
     (day,) = kept(["day"])
     table = next(table for table in day.tables if table.title.startswith("The mix by"))
     measured = {int(row[0]): row[3] for row in table.rows}
