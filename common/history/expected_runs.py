@@ -321,7 +321,7 @@ class ExpectedRuns:
         history = past.history(job_id, job).with_author(at, names_of)
         due = list(history.due(at, at + 1, past.calendars))
         page = self._page(past, _DueOfJob(job_id, history, at, due), at + 1, 1, attributes=WITH_ERRORS)
-        delivery = delivery_of(job.spec.target) if job else None
+        delivery = delivery_of(job.spec.target) if job and job.spec.target else None  # else it is damaged
         stops = [*blocks(job), *_fate(job, at, past.calendars)]
         explanation = explain(history, at, page.instants, query.now, past.calendars.dates, stops, delivery)
         following = next(history.due(at + 1, at + _LOOK_AHEAD_S, past.calendars), None)

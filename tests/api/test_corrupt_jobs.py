@@ -52,6 +52,7 @@ def test_each_attribute_may_be_lost_or_another_and_the_job_is_replaced_or_delete
         ids = {job["job_id"] for job in listed["jobs"]}
         corrupt = {job["job_id"] for job in listed["corrupt"]}
         assert "other" in ids and "report" in ids ^ corrupt, (name, listed)
+        assert office.alice("GET", "/v1/jobs/report/explain").status == 200, name
         if corrupt:
             assert office.alice("GET", "/v1/jobs/report").status == 409
             assert office.alice("POST", "/v1/jobs/report/pause").status == 409
