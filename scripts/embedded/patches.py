@@ -33,6 +33,10 @@ _AS_ON_AWS = {
     "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
 }
 
+# https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ql-iam.html
+_STATEMENTS = ("dynamodb:ExecuteStatement", "dynamodb:BatchExecuteStatement")
+_INSERTION = re.compile(r'\s*INSERT\s+INTO\s+"?(?P<table>[\w.-]+)"?\s', re.IGNORECASE)
+
 # The server checks reading a function's reserved concurrency as setting it.
 _READS_AS_ON_AWS = {"lambda:PutFunctionConcurrency": "lambda:GetFunctionConcurrency"}
 
@@ -89,6 +93,20 @@ def check_permissions_as_aws(iam_actions: Any) -> None:
         return conditions_of(service, action, body, query) | keys
 
     iam_actions.request_tag_context = with_encryption_context
+    transaction_checks: Callable[..., list[tuple[str, str]]] = iam_actions.dynamodb_transaction_checks
+
+    def with_insertions(action: str, body: bytes, region: str, account: str) -> list[tuple[str, str]]:
+        """The checks of each part of a request; of PartiQL those of insertions, the only statements in use."""
+        if action not in _STATEMENTS:
+            return transaction_checks(action, body, region, account)
+        request = json.loads(body)
+        insertions = [_INSERTION.match(part["Statement"]) for part in request.get("Statements", [request])]
+        if not all(insertions):
+            return []  # the operation's own name is checked, which AWS's policies do not have
+        prefix = f"arn:aws:dynamodb:{region}:{account}:table"
+        return [("dynamodb:PartiQLInsert", f"{prefix}/{match['table']}") for match in insertions if match]
+
+    iam_actions.dynamodb_transaction_checks = with_insertions
 
 
 def _rule_or_bus(operation: str, request: Mapping[str, Any]) -> str | None:

@@ -27,6 +27,9 @@ from tests.chaos.play import Play
 from tests.chaos.verdict import Verdict
 from tests.runbook.site import Site
 
+# A message whose executor was killed comes again a fifth later.
+_KILLS = {"executorTimeoutS": "60"}
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
@@ -49,7 +52,8 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
     embedded = start(state_dir, 0, auth=True, tied=True, strict=strict, tls=strict)
     os.environ.update(embedded.env())  # this process trusts its certificate
     try:
-        embedded = deploy(embedded, stage="test", params=PARAMETERS)
+        params = PARAMETERS if options.faults else PARAMETERS | _KILLS
+        embedded = deploy(embedded, stage="test", params=params)
         rng = random.Random(options.seed)
         play = Play(embedded, rng, say)
         play.register(options.jobs, options.every)

@@ -6,8 +6,10 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import Event
 
 import httpx
 from botocore.exceptions import BotoCoreError, ClientError
@@ -56,11 +58,25 @@ class Play:
         self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
 
     def reign(self, seconds: float) -> None:
-        """Kill processes for this time."""
+        """Kill processes for this time. Meanwhile another thread calls ticks: one that is cut off takes minutes."""
+        peace = Event()
+        with ThreadPoolExecutor(1) as pool:
+            ticks = pool.submit(self._tick_until, peace)
+            try:
+                self._kill_for(seconds, ticks.done)
+            finally:
+                peace.set()
+            ticks.result()
+        self._until = int(time.time())
+
+    def _kill_for(self, seconds: float, given_up: Callable[[], bool]) -> None:
+        """Power is not cut again before a snapshot has what happened since: else nothing would get on."""
         now = time.time()
         end, next_kill, next_cut, next_word = now + seconds, now + 3, now + 20, now
-        while (now := time.time()) < end:
-            if now >= next_cut:
+        last_snapshot = None
+        while (now := time.time()) < end and not given_up():
+            if now >= next_cut and (snapshot := self._snapshot()) != last_snapshot:
+                last_snapshot = snapshot
                 self._cut_power()
                 next_cut = time.time() + self._rng.uniform(*_NEXT_CUT_S)
             if now >= next_kill:
@@ -69,9 +85,14 @@ class Play:
             if now >= next_word:
                 self._say(f"{end - now:3.0f} s to go; killed {sum(self.killed.values())}")
                 next_word = now + 15
-            self._tick_if_due()
             time.sleep(0.25)
-        self._until = int(time.time())
+
+    def _tick_until(self, peace: Event) -> None:
+        while not peace.wait(0.25):
+            self._tick_if_due()
+
+    def _snapshot(self) -> Path:
+        return Path(self._embedded.state_dir, "aws", "current").readlink()
 
     def haunt(self, seconds: float, nightmare: Nightmare) -> None:
         """Have a nightmare for this time, in which tenants look at their jobs."""

@@ -169,6 +169,43 @@ def test_a_stack_creates_what_its_user_may_create(
     assert any(refusal in reason for reason in reasons) == (queue == "other")
 
 
+@pytest.mark.embedded
+def test_a_statement_needs_the_permission_of_its_insertion(aws: Embedded, tmp_path: Path) -> None:
+    insert = {
+        "Effect": "Allow",
+        "Action": "dynamodb:PartiQLInsert",
+        "Resource": "arn:aws:dynamodb:*:*:table/own",
+    }
+    policy = tmp_path / "insert.json"
+    policy.write_text(json.dumps({"Version": "2012-10-17", "Statement": [insert]}))
+    environment = credentials(aws, "inserter", [policy])
+    dynamodb = boto3.client(
+        "dynamodb",
+        endpoint_url=aws.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+    for table in ("own", "other"):
+        client(aws, "dynamodb").create_table(
+            TableName=table,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
+
+    def insert_into(*tables: str) -> list[Any]:
+        statements = [f"INSERT INTO \"{table}\" VALUE {{'pk': 'a'}}" for table in tables]
+        answer = dynamodb.batch_execute_statement(Statements=[{"Statement": text} for text in statements])
+        return [response.get("Error") for response in answer["Responses"]]
+
+    assert insert_into("own") == [None]
+    with pytest.raises(ClientError, match="not authorized to perform: dynamodb:PartiQLInsert"):
+        insert_into("own", "other")
+    with pytest.raises(ClientError, match="not authorized"):
+        dynamodb.execute_statement(Statement='SELECT * FROM "own"')
+
+
 def ended(cloudformation: Any, stack: str) -> str:
     """The stack's status at the end of what is in progress."""
 
