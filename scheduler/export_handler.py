@@ -155,7 +155,6 @@ class Exporter:
         for window in of_day:
             if window.start < state.next_start:
                 continue
-            windows.require_readable(tenant, window)  # else its runs would be missing in the files
             for line in self._lines(tenant, windows, window, done):
                 part.add(line)
             state = structs.replace(state, next_start=window.start + WINDOW_S)
@@ -173,8 +172,12 @@ class Exporter:
     def _lines(
         self, tenant: str, windows: ProjectedRuns, window: ProjectedWindow, done: Done
     ) -> Iterator[bytes]:
-        """The runs of a window that are over, each as a line. What cannot be read is counted."""
-        over = (run for run in windows.runs_of(tenant, window) if not run.is_open)
+        """The runs of a window that are over, each as a line. Of these it counts what cannot be read.
+
+        Raises Damaged: some of its runs are not known, and would be missing in the files.
+        """
+        entries = windows.runs_of(tenant, window, passes_over=False)
+        over = (run for run in entries if not run.is_open)
         while runs := list(islice(over, _READ_AT_ONCE)):
             records = {(item["sk"], item["job_id"]): item for item in self._records(tenant, runs)}
             for run in runs:

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
-from common.errors import Minute8Error
+from common.errors import ItemTooLarge, Minute8Error
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.concurrently import for_each
@@ -192,16 +192,22 @@ class Planner:
         )
         try:
             self.index.windows.add(window)
-        except (BotoCoreError, ClientError, Minute8Error) as error:  # such as a record of 400 KB
+        except (BotoCoreError, ClientError, Minute8Error) as error:
             telemetry.logger().error(
                 "the window is planned, and its figures are lost", problem=repr(error)[:500]
             )
+            if isinstance(error, ItemTooLarge):
+                unnamed = f"its record is full, and does not name {len(window.places)} parts of its log"
+                self._note_for_operator(window.start, f"{unnamed}: nobody notices if these are deleted")
 
     def _report_unlogged(self, unwritten: UnwrittenPortion, summary: TickSummary) -> None:
         """Note it for the operator: the alarm `quarantine` rings. The window is planned all the same."""
         summary.unlogged += unwritten.count
-        with telemetry.tolerated("not noted for the operator; the metric tells it"):
-            self.quarantine.add_entry(f"#log-{unwritten.window}", str(unwritten), summary.now)
+        self._note_for_operator(unwritten.window, str(unwritten))
+
+    def _note_for_operator(self, window: int, problem: str) -> None:
+        with telemetry.tolerated("not noted for the operator; the log tells it", problem=problem):
+            self.quarantine.add_entry(f"#log-{window}", problem, self.clock.now())
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,11 @@ class QuarantinedRecord:
     # Of Minute8, which could not read the item.
     version: str = ""
 
+    @property
+    def is_note(self) -> bool:
+        """Whether it is of a window's log or of a step, not of a job."""
+        return self.name.startswith("#")
+
 
 class Quarantine:
     """The quarantined records, in the due table."""

@@ -160,8 +160,10 @@ def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
             since_at=since_at,
         )
     entries = islice(tables.quarantine().bad_entries(), MAX_READ)
-    bad = [entry for entry in entries if entry.seen_at > now - 2 * WINDOW_S]
-    if bad:
+    recent = [entry for entry in entries if entry.seen_at > now - 2 * WINDOW_S]
+    if notes := [entry for entry in recent if entry.is_note]:
+        yield warning(described(notes), "the page says what each means", page="quarantine")
+    if bad := [entry for entry in recent if not entry.is_note]:
         yield warning(
             f"{len(bad)} job{'s' * (len(bad) != 1)} cannot be planned: {described(bad)}",
             "each has a skipped run with the reason; the tenant can put the job again",

@@ -186,27 +186,35 @@ class ProjectedRuns:
         for item in self._table.query(query):
             yield ProjectedWindow.from_item(item)
 
-    def runs_of(self, tenant: str, window: ProjectedWindow) -> Iterator[RunEntry]:
-        """All runs of a window, the newest first, portion by portion, each read when the caller comes to it."""
-        if window.runs is not None:
-            yield from reversed(window.runs)
-            return
+    def runs_of(
+        self, tenant: str, window: ProjectedWindow, *, passes_over: bool = True
+    ) -> Iterator[RunEntry]:
+        """All runs of a window, the newest first, portion by portion, each read when the caller comes to it.
+
+        It passes over what is damaged; else it raises Damaged.
+        """
         last: RunKey | None = None
-        remaining = list(window.portions)
-        while remaining:
-            name = remaining.pop().name
-            item = self._table.get(
-                keys.projected_portion(tenant, window.start, name), consistent=False
-            ) or self._table.get(keys.projected_portion(tenant, window.start, name))
-            if item is None:
-                newer = self.window(tenant, window.start)
-                if newer and newer.version != window.version:  # a change has replaced the portion meanwhile
-                    window, remaining = newer, list(newer.portions)
-                continue
-            for run in reversed(_decoded(item) or []):
+        for runs in self._parts_of(tenant, window):
+            if runs is None and not passes_over:
+                raise _damaged(tenant, window)
+            for run in reversed(runs or []):
                 if last is None or run.key < last:
                     yield run
                     last = run.key
+
+    def _parts_of(self, tenant: str, window: ProjectedWindow) -> Iterator[list[RunEntry] | None]:
+        """The parts of a window, the newest first; None: damaged. If it changes meanwhile, some come again."""
+        if window.is_damaged or window.runs is not None:
+            yield None if window.is_damaged else window.runs
+            return
+        for portion in reversed(window.portions):
+            key = keys.projected_portion(tenant, window.start, portion.name)
+            item = self._table.get(key, consistent=False) or self._table.get(key)
+            newer = self.window(tenant, window.start) if item is None else None
+            if newer and newer.version != window.version:  # a change has replaced the portion meanwhile
+                yield from self._parts_of(tenant, newer)
+                return
+            yield _decoded(item) if item else None
 
     def entries(
         self, tenant: str, windows: Mapping[int, ProjectedWindow | None], run_keys: Iterable[RunKey]

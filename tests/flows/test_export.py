@@ -15,9 +15,12 @@ import pytest
 from common.planning.chores import Done
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
+from common.projection import windows
+from common.projection.rebuild import Rebuild
 from common.runs.outcome import Outcome
 from common.runs.states import FAILED
 from common.storage import keys
+from common.storage.table import Query
 from common.storage.wire import Item
 from common.timing.instants import DAY_S
 from scheduler import export_handler
@@ -307,3 +310,30 @@ def test_a_run_that_cannot_be_read_holds_back_no_other_one_of_its_day(platform: 
     exported = platform.exported()
     assert len(exported) == 12
     assert exported == {line for line in platform.over() if json.loads(line)[3] != []}
+
+
+@pytest.mark.parametrize("damage", ["head", "portion", "no portion"])
+def test_a_day_whose_runs_are_not_all_known_is_named_and_written_after_the_repair(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(windows, "MAX_INLINE", 0)
+    platform.pass_time("2026-11-23T02:10:00Z")
+    world, start = platform.world, at(f"{DAY}T06:00:00Z")
+    runs = world.table("runs")
+    head = runs.get(keys.projected_window("alice", start))
+    assert head
+    (portion,) = runs.query(Query(keys.projected_portions("alice"), sk_prefix=f"{start:010d}#"))
+    if damage == "no portion":
+        runs.delete(keys.key_of(portion))
+    else:
+        runs.put({**head, "portions": 7} if damage == "head" else {**portion, "runs": "text"})
+    done = platform.go()
+    (named,) = done.problems
+    assert "'alice' from 2026-11-22T06:00:00Z on is damaged: minute8 check --fix" in named
+    assert platform.exported() == set()
+    Rebuild(world.table("jobs"), runs, world.table("due")).day(
+        "alice", at(f"{DAY}T00:00:00Z"), world.clock.now()
+    )
+    world.table("due").delete(keys.chore("export"))
+    platform.round()
+    assert platform.exported() == platform.over() != set()

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from common.planning.log import PlannedWindow
-from common.platform.planning_checks import check_mark
+from common.platform.findings import Level
+from common.platform.planning_checks import check_mark, check_quarantine
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.fires import fires
@@ -104,7 +105,9 @@ def test_what_was_planned_runs_late_within_ten_minutes(
     assert not list(served.unrecorded.all())
 
 
-def test_a_full_record_of_a_window_stops_no_planning(served: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_record_of_a_window_is_named_and_stops_no_planning(
+    served: World, caplog: pytest.LogCaptureFixture
+) -> None:
     """Some hundred planners fill it with the places of their portions: DynamoDB stores 400 KB."""
     record = keys.planned_window(at("2026-11-21T04:20:00Z"))
     began = {"start": at("2026-11-21T04:10:00Z"), "began_at": 1, "ended_at": 1}
@@ -115,6 +118,8 @@ def test_a_full_record_of_a_window_stops_no_planning(served: World, caplog: pyte
     mark = served.deployment.index.mark()
     assert mark
     assert mark.planned_until == at("2026-11-21T04:20:00Z")
+    finding = next(check_quarantine(Desk(served)))  # type: ignore[arg-type]
+    assert finding.level == Level.WARNING and "does not name 2 parts of its log" in finding.message
 
 
 def test_a_stage_that_loses_nothing_is_planned_once(served: World) -> None:
