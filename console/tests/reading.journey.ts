@@ -34,7 +34,7 @@ function watch(page: Page): Asked[] {
 const bytesOf = (asked: readonly Asked[]) => asked.reduce((sum, answer) => sum + answer.bytes, 0);
 
 describe("the first look", () => {
-  it("takes three requests and 40 KB at most", async () => {
+  it("takes two requests and 40 KB at most", async () => {
     const page = await newPage();
     const asked = watch(page);
     await signIn(page, stage.keys.mallory);

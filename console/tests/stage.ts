@@ -11,12 +11,12 @@ interface Stage {
   /** A web server: `/taken` takes a message, `/refused` does not, `/round` lets the notifier send what waits. */
   hooks: string;
   /**
-   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dana, finn, wanda, and mallory, whose texts are
-   * attacks; an operator; mallory's other roles. Files that run side by side share bob, who has no jobs, and cleo,
-   * whose job keeps its name.
+   * Admins of the tenants ada, bob, cleo, who has the job `plain`, dana, finn, sue, who is suspended for a while, wanda,
+   * and mallory, whose texts are attacks; an operator; mallory's other roles. Files that run side by side share bob, who
+   * has no jobs, cleo, whose job keeps its name, and mallory, who stays as the stage made her.
    */
   keys: Record<
-    "ada" | "bob" | "cleo" | "dana" | "finn" | "wanda" | "mallory" | "operator" | "reads" | "writes",
+    "ada" | "bob" | "cleo" | "dana" | "finn" | "sue" | "wanda" | "mallory" | "operator" | "reads" | "writes",
     string
   >;
 }

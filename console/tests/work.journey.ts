@@ -210,6 +210,13 @@ describe("the editor", () => {
     await preview.getByText(String(words), { exact: true }).waitFor();
     await page.getByLabel("Every", { exact: true }).fill("2h");
     await preview.getByText(/^Every 2h of elapsed time/).waitFor();
+    // A refusal stands at its field and in the preview; what changes does not say it once more.
+    await page.getByLabel("Every", { exact: true }).fill("a banana");
+    await preview.getByText(/must be a duration/).waitFor();
+    await page.locator(".wrong", { hasText: "must be a duration" }).waitFor();
+    const changes = page.getByRole("region", { name: "What changes" });
+    await changes.getByText("a banana").waitFor();
+    await expect.poll(() => changes.getByRole("alert").count()).toBe(0);
     await page.getByRole("link", { name: "Cancel" }).click();
     await end(page);
   });

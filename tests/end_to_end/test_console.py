@@ -30,12 +30,13 @@ ROOT = Path(__file__).resolve().parents[2]
 ATTACK = "<img src=x onerror=\"pwned('name')\"><script>pwned('script')</script>\u202egnp.exe"
 # As long as a name may be, and without a place to break.
 LONG_ATTACK = (ATTACK + "\u202eW" * 100)[:200]
+LONG_NAME = "W" * 64
 _RUNBOOK = f"https://example.com/{'W' * 100}\"><svg/onload=pwned('runbook')>javascript:pwned(1)"
 
 
 @pytest.fixture
 def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
-    """Where the console is, and keys: of seven tenants, of whom mallory has attacks as texts, and of an operator."""
+    """Where the console is, and keys: of eight tenants, of whom mallory has attacks as texts, and of an operator."""
     target = newcomer.environment_of(embedded, "test")["TARGET"]
     tenants, now = Tenants(Table(aws("dynamodb"), "minute8-test-tenants")), time.time()
     make = tenants.api_keys.create_key
@@ -49,6 +50,7 @@ def console(embedded: Embedded, aws: Any) -> Iterator[dict[str, Any]]:
             "cleo": "Cleo",
             "dana": "Dana",
             "finn": "Finn",
+            "sue": "Sue",
             "wanda": "Wanda",
             "mallory": LONG_ATTACK,
         }
@@ -82,11 +84,12 @@ def _round(aws: Any) -> None:
 def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:
     assert embedded.api_url
     with Client(embedded.api_url, key) as mallory:
+        mallory.put_calendar(LONG_NAME, {"dates": ["2036-12-24"]})
         evil = {
             "name": LONG_ATTACK,
             "tags": [ATTACK[:60], "</bdi></td><svg onload=pwned(1)>", "\u202e" * 64],
             "owner": LONG_ATTACK,
-            "schedule": {"every": "1h"},
+            "schedule": {"every": "1h", "exclude": {"calendars": [LONG_NAME]}},
             "target": {"kind": "lambda", "arn": target},
             "payload": {"fail_rate": 1, "x": ATTACK * 200},
             "retry": {"max_attempts": 1},
@@ -96,8 +99,9 @@ def _attack(embedded: Embedded, key: str, target: str, hooks: str) -> None:
             mallory.put_job("evil", evil | {"runbook": "javascript:pwned('runbook')"})
         mallory.put_job("evil", evil | {"runbook": _RUNBOOK.ljust(RUNBOOK_CHARS, "W")})
         mallory.put_job("hooked", evil | {"target": address})
-        mallory.put_subscription("evil", {"target": address, "tag": LONG_ATTACK, "name_prefix": ATTACK})
-        mallory.test_subscription("evil")
+        mallory.put_subscription(LONG_NAME, {"target": address, "tag": LONG_ATTACK, "name_prefix": ATTACK})
+        mallory.test_subscription(LONG_NAME)
+        mallory.put_secret(LONG_NAME, "nobody sees it")
         for job_id in ("evil", "hooked"):
             run = mallory.run_job(job_id)["execution_id"]
             mallory.pause_job(job_id, ATTACK)

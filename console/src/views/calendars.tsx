@@ -67,7 +67,11 @@ export function Calendars({ name }: { name: string | undefined }): JSX.Element {
 
 function columns(ask: (dialog: Dialog) => void): Column<Calendar>[] {
   return [
-    { name: "Name", class: "mono", cell: (calendar) => <a href={to(["calendars", calendar.name])}>{calendar.name}</a> },
+    {
+      name: "Name",
+      class: "clip mono",
+      cell: (calendar) => <a href={to(["calendars", calendar.name])}>{calendar.name}</a>,
+    },
     { name: "Dates", class: "num", cell: (calendar) => calendar.dates.length },
     {
       name: "The next",

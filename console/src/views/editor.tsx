@@ -181,7 +181,9 @@ function Editor({ before: opened }: { before: Job | null }): JSX.Element {
             error={preview.error}
             hasCalendars={Boolean(form.exclude_calendars || form.include_calendars)}
           />
-          {before ? <Against before={before} after={settled.definition} /> : null}
+          {before ? (
+            <Against before={before} after={settled.definition} isRefused={preview.error !== undefined} />
+          ) : null}
         </aside>
       </form>
     </>
@@ -287,14 +289,16 @@ function Preview(props: {
   );
 }
 
-function Against({ before, after }: { before: Job; after: Record<string, unknown> }): JSX.Element {
+/** What an edit changes; with the fire times of the new schedule, unless it is refused: then the field says why. */
+function Against(props: { before: Job; after: Record<string, unknown>; isRefused: boolean }): JSX.Element {
+  const { before, after } = props;
   const changes = diffOf(pruned(definitionOf(before)), pruned(after));
   const isRescheduled = changes.some((change) => change.field.startsWith("schedule"));
   const scheduleOf = (schedule: Definition) => anchored(schedule, before) as Shapes["ScheduleDefinition"];
   return (
     <Card title="What changes">
       {changes.length ? <Changes changes={changes} /> : <p class="muted">Nothing yet.</p>}
-      {isRescheduled ? (
+      {isRescheduled && !props.isRefused ? (
         <ConsequencesOf
           job={before}
           before={scheduleOf(before.schedule)}

@@ -50,7 +50,7 @@ export function Secrets(): JSX.Element {
 
 function columns(ask: (dialog: Dialog) => void): Column<Secret>[] {
   return [
-    { name: "Name", class: "mono", cell: (secret) => <Text>{secret.name}</Text> },
+    { name: "Name", class: "clip mono", cell: (secret) => <Text>{secret.name}</Text> },
     { name: "Revision", class: "num", cell: (secret) => secret.revision },
     { name: "Created", cell: (secret) => <Time at={secret.created_at} /> },
     { name: "Changed", cell: (secret) => <Time at={secret.updated_at} /> },

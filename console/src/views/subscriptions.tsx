@@ -66,7 +66,7 @@ export function Subscriptions(): JSX.Element {
 
 function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): Column<Subscription>[] {
   return [
-    { name: "Name", class: "mono", cell: (subscription) => subscription.name },
+    { name: "Name", class: "clip mono", cell: (subscription) => subscription.name },
     {
       name: "Delivery",
       class: "wrap",
