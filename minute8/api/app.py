@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import unquote
+
+import msgspec
 
 from common import telemetry
 from common.errors import InvalidInput
@@ -221,4 +222,4 @@ def _headers(request_id: str) -> dict[str, str]:
 
 
 def _json(body: Any) -> str:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(body).decode()

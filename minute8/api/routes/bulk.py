@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureFilter, FailureGroup, position_of
@@ -156,7 +157,7 @@ def _line(services: Services, job: Job, with_schedule: bool) -> str:
     line, origins = job_line(job), services.registry.origins
     if with_schedule and (schedule := origins.resource_of(services.store, job)):
         line[origins.field] = schedule
-    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return msgspec.json.encode(line).decode() + "\n"
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
 
+import msgspec
 from msgspec import structs, to_builtins
 
 from common.clock import CpuBudget
@@ -241,7 +241,7 @@ def list_jobs(services: Services, request: Request) -> Response:
             jobs.append(job)
             unread = structs.replace(job, payload=NO_PAYLOAD)
             page.append(job_view(unread, request.now, _excluded(calendars, job)))
-            size += len(json.dumps(page[-1], ensure_ascii=False).encode()) + job.payload.bytes
+            size += len(msgspec.json.encode(page[-1])) + job.payload.bytes
             places.append(place)
         elif job.state == CORRUPT:
             corrupt.append({"job_id": job.job_id, "problem": job.note})
