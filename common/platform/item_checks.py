@@ -1,11 +1,11 @@
-"""Items that the other checks do not read: whether each can be read, and is of whom its key says.
+"""Items that the other checks do not read: whether each is there, can be read, and is of whom its key says.
 
 What is derived from other items, and written anew by itself, is not looked at: pages, projections, positions, counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Final, NamedTuple
@@ -26,9 +26,11 @@ from common.storage import keys
 from common.storage.table import Query, Tables
 from common.storage.unreadable import read
 from common.storage.wire import DAMAGE, Item
+from common.tenants.audit import Audit, Entry
 from common.tenants.rules_cache import holds_of
 from common.tenants.secrets import Secret
-from common.truth.contradiction import ITEM_CORRUPT, KEY_DIFFERS, Contradiction, Subject
+from common.truth.contradiction import ITEM_CORRUPT, ITEM_LOST, KEY_DIFFERS, Contradiction, Subject
+from common.truth.tenants import TenantChecks
 
 
 class Kind(NamedTuple):
@@ -110,6 +112,17 @@ OF_PLATFORM: Final = (
 )
 
 
+# What the audit names: the table and the key of each kind of subject.
+AUDITED: Final[Mapping[str, tuple[str, Callable[[str, str], keys.Key]]]] = {
+    "key": ("tenants", keys.api_key_reference),
+    "secret": ("tenants", keys.secret),
+    "calendar": ("jobs", keys.calendar),
+    "subscription": ("jobs", keys.subscription),
+}
+# Of each owner's audit, the newest ones.
+_ENTRIES_READ: Final = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class ItemChecks:
     """Reads the items of tenants, and those of the platform."""
@@ -130,21 +143,23 @@ class ItemChecks:
             permits = self.tables.runs.get(keys.Key(pk=pk, sk=sk))
             if permits and damaged_names(permits):
                 yield _subject("runs", permits)
+        for owner in (*tenants, keys.OPERATORS):
+            yield from (lost.subject for lost in self._lost(owner))
         yield from ProjectionChecks(self.tables, self.clock).suspects(tenants)
 
     def look(self, name: str) -> list[Contradiction]:
         """What contradicts an item, by its table, partition and sort key."""
         table, pk, sk = name.split(" ", 2)
         item = self.tables.named(table).get(keys.Key(pk=pk, sk=sk))
+        tenant = pk.partition("#")[0] if pk != keys.OPERATORS else pk
         if item is None:
-            return []
+            return [lost for lost in self._lost(tenant) if lost.subject.name == name]
         if table == "runs":
             checks = ProjectionChecks(self.tables, self.clock)
             if checks.has(item):
                 return checks.look(item)
             names = damaged_names(item)
             return [_corrupt(table, item, f"who goes or waits: {', '.join(names)}")] if names else []
-        tenant = pk.partition("#")[0] if pk != keys.OPERATORS else pk
         kinds = [
             kind
             for kind in (*OF_TENANTS, *OF_PLATFORM)
@@ -158,6 +173,22 @@ class ItemChecks:
         elif kind.named is _api_key and (problem := self._key_problem(item)):
             yield Contradiction(KEY_DIFFERS, _subject(kind.table, item), problem)
 
+    def _lost(self, owner: str) -> Iterator[Contradiction]:
+        """What the audit has stored and not deleted, and is gone."""
+        if owner != keys.OPERATORS and TenantChecks(self.tables, self.clock).is_gone(owner):
+            return
+        newest: dict[tuple[str, str], Entry] = {}
+        for entry in Audit(self.tables.tenants).newest(owner, _ENTRIES_READ):
+            newest.setdefault((entry.action.partition(".")[0], entry.subject), entry)
+        for (kind, name), entry in newest.items():
+            if kind not in AUDITED or _is_over(entry, self.clock.now()):
+                continue
+            table, key_named = AUDITED[kind]
+            key = key_named(owner, name)
+            if self.tables.named(table).get(key) is None:
+                detail = f"the {kind} {name!r} is gone, and the audit knows no end of it"
+                yield Contradiction(ITEM_LOST, _subject(table, {**key}), detail)
+
     def _key_problem(self, reference: Item) -> str:
         """Why a key that is listed is not the one that requests meet; empty if it is."""
         key = self.tables.tenants.get(keys.api_key(reference["key_hash"]))
@@ -166,6 +197,13 @@ class ItemChecks:
         names = sorted({*key, *reference} - {"pk", "sk"})
         different = [name for name in names if key.get(name) != reference.get(name)]
         return f"requests meet another {', '.join(different)}" if different else ""
+
+
+def _is_over(entry: Entry, now: float) -> bool:
+    """Whether what an entry is about may be gone. Pure."""
+    ends_at = entry.after.get("expires_at")
+    is_expired = isinstance(ends_at, int) and ends_at <= now
+    return is_expired or entry.action.partition(".")[2] in ("deleted", "revoked")
 
 
 def _problem(kind: Kind, item: Item) -> str:

@@ -30,6 +30,7 @@ RUN_STUCK: Final = "run-stuck"
 RUN_CORRUPT: Final = "run-corrupt"
 ITEM_UNREADABLE: Final = "item-unreadable"
 ITEM_CORRUPT: Final = "item-corrupt"
+ITEM_LOST: Final = "item-lost"
 KEY_DIFFERS: Final = "key-differs"
 PROJECTION_CORRUPT: Final = "projection-corrupt"
 
@@ -87,9 +88,9 @@ DECISIONS: Final[dict[str, Decision]] = {
         "write the item that cannot be read anew from the other one, and count its jobs",
     ),
     TENANT_MISSING: Decision(
-        "the list of tenants",
+        "the list of tenants; without it the tenant's audit",
         "the tenant's item",
-        "write the tenant's item anew from the list of tenants, and count its jobs",
+        "write the tenant's item anew from the list of tenants, or both from the audit, and count its jobs",
     ),
     TENANT_UNLISTED: Decision(
         "the tenant's item", "the list of tenants", "write the list's item anew from the tenant's"
@@ -117,6 +118,11 @@ DECISIONS: Final[dict[str, Decision]] = {
     ),
     ITEM_CORRUPT: Decision(
         "a person", "the item", "delete it and store what it was again, or restore the table"
+    ),
+    ITEM_LOST: Decision(
+        "the audit",
+        "the item",
+        "store it again; instead of a key make a new one; or restore the table: the audit keeps no such value",
     ),
     PROJECTION_CORRUPT: Decision(
         "the runs' records", "the runs by time", "make what is kept of them anew from the runs"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from common.clock import Clock
+from common.errors import Conflict
 from common.jobs.job import Job, exists
 from common.jobs.ledger import COUNTED, counted
 from common.storage import keys
@@ -73,12 +75,13 @@ class TenantChecks:
         return self._is_deleted(tenant, self._items(tenant))
 
     def _is_deleted(self, tenant: str, items: tuple[Item | None, Item | None]) -> bool:
-        """Whether its deletion was begun by Minute8, or both items say so."""
+        """Whether its deletion was begun by Minute8, or the items that are there say so."""
         if any(item and "deletion" in item for item in items) or self.tables.tenants.get(
             keys.deletion(tenant)
         ):
             return True
-        return all(is_over(item) for item in items if item)
+        present = [item for item in items if item]
+        return bool(present) and all(map(is_over, present))
 
     def _items(self, tenant: str) -> tuple[Item | None, Item | None]:
         table = self.tables.tenants
@@ -96,9 +99,9 @@ class TenantChecks:
         if item is None:
             if listing or jobs:
                 detail = f"it has {len(jobs)} jobs, which are all skipped as if it were deleted"
-                detail += "" if listing else "; the list lacks it, too: restore the table of tenants"
-                repair = (lambda: self._write_item(tenant, listing)) if listing else None
-                yield Contradiction(TENANT_MISSING, subject, detail, repair)
+                detail += "" if listing else "; the list lacks it, too, and its audit decides"
+                write = partial(self._write_item, listing=listing) if listing else self._write_as_audited
+                yield Contradiction(TENANT_MISSING, subject, detail, lambda: write(tenant))
             return
         if contradiction := self._twins(tenant, item, listing):
             yield contradiction
@@ -157,15 +160,44 @@ class TenantChecks:
 
     def _audited(self, tenant: str, names: Collection[str]) -> dict[str, Any]:
         """What the newest entries about the tenant say of these fields, of those that one names."""
-        audited: dict[str, Any] = {}
         entries, _ = Audit(self.tables.tenants).page(tenant, EntryFilter(action="tenant"), limit=ENTRIES_READ)
-        for entry in entries:
-            for name in names:
-                if name in {**entry.before, **entry.after}:
-                    audited.setdefault(name, entry.after.get(name))
-        return audited
+        audited = newest_values(entries)
+        return {name: audited[name] for name in names if name in audited}
 
     # Repairs
+
+    def _write_as_audited(self, tenant: str) -> None:
+        """Write the tenant as the audit says that it was created and changed. Raises Conflict if that is not known."""
+        changes = list(self._changes(tenant, EntryFilter(action="tenant")))
+        created = next((entry for entry in changes if entry.action == "tenant.created"), None)
+        if created is None:
+            raise Conflict("the audit has no creation of this tenant: restore the table of tenants")
+        deletions = self._changes(keys.OPERATORS, EntryFilter(subject=tenant, action="tenant.deleted"))
+        if any(entry.at >= created.at for entry in deletions):
+            raise Conflict("the audit has its deletion: nothing of it runs; restore the table of tenants")
+        since = [entry for entry in changes if entry.at >= created.at]
+        # Two of one millisecond are in no order.
+        fields = newest_values(sorted(since, key=lambda entry: -_revision(entry.after)))
+        long = [name for name, value in fields.items() if isinstance(value, dict) and "sha256" in value]
+        if long:
+            raise Conflict(f"the audit has no value of {', '.join(long)}, only its hash: restore the table")
+        item = {name: value for name, value in fields.items() if value is not None}
+        Tenant.from_item(item)
+        tx = Transaction(self.tables.tenants.client)
+        counts = counts_of(self._jobs(tenant).values())
+        tx.put(self.tables.tenants, {**item, **counts, **keys.tenant(tenant)}, ABSENT)
+        tx.put(self.tables.tenants, {**item, **keys.tenant_listing(tenant)}, ABSENT)
+        rules_cache.note_change(tx, self.tables.tenants, tenant, self.clock.now())
+        tx.commit()
+
+    def _changes(self, owner: str, entry_filter: EntryFilter) -> Iterator[Entry]:
+        """All entries of an owner that a filter takes, the newest first."""
+        audit, before_id = Audit(self.tables.tenants), ""
+        while True:
+            entries, before_id = audit.page(owner, entry_filter, limit=ENTRIES_READ, before_id=before_id)
+            yield from entries
+            if not before_id:
+                return
 
     def _write_both(self, tenant: str, item: Item, listing: Item, values: Mapping[str, Any]) -> None:
         present = {name: value for name, value in values.items() if value is not None}
@@ -229,6 +261,15 @@ def twins_differ(item: Item, listing: Item) -> list[str]:
     return [name for name in names if item.get(name) != listing.get(name)]
 
 
+def newest_values(entries: Iterable[Entry]) -> dict[str, Any]:
+    """What entries, the newest first, say of each field that one names; None: it was removed. Pure."""
+    values: dict[str, Any] = {}
+    for entry in entries:
+        for name in {**entry.before, **entry.after}:
+            values.setdefault(name, entry.after.get(name))
+    return values
+
+
 def shown_in_audit(value: Any) -> Any:
     """A value as an entry of the audit shows it. Pure."""
     return differing({}, {"value": value})[1].get("value")
@@ -277,7 +318,7 @@ def audit_problems(
     for job_id, entry in log.changes.items():
         if entry.action != "job.deleted":
             yield from _job_problems(job_subject(tenant, job_id), job_id in jobs, jobs.get(job_id), entry)
-    revision = item.get("revision", 0) if item else 0
+    revision = item.get("revision", 0) if item else None
     if isinstance(revision, int) and revision < log.tenant_revision:
         detail = f"it has revision {revision}, and the audit its revision {log.tenant_revision}"
         yield Contradiction(TENANT_ROLLED_BACK, subject, detail)

@@ -13,8 +13,11 @@ import pytest
 
 from common.planning.execution import Execution
 from common.planning.quarantine import Quarantine
+from common.platform.item_checks import ItemChecks
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
+from common.storage.transactions import Transaction
+from common.tenants.audit import Audit
 from common.truth.truth import Truth
 from minute8.cli.commands import check
 from tests.cli.conftest import Desk
@@ -154,7 +157,9 @@ def loss(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the doctor says of losses, each once. `minute8 check` reads the desk's world."""
     world, losses = desk.office.world, list[str]()
     deployment = SimpleNamespace(
-        truth=lambda: Truth(world.tables, world.queue, world.clock),
+        truth=lambda: Truth(
+            world.tables, world.queue, world.clock, stored=ItemChecks(world.tables, world.clock)
+        ),
         quarantine=lambda: Quarantine(world.table("due")),
     )
     monkeypatch.setattr(check, "connect", lambda *_: deployment)
@@ -198,6 +203,60 @@ def test_a_tenant_without_its_item(desk: Desk, loss: list[str]) -> None:
     assert (done.code, "tenant-missing alice: repaired" in done.out) == (0, True), done.out
     assert desk(*verify).code == 0
     assert world.table("tenants").get(keys.tenant("alice")) == before
+
+
+def test_a_wiped_table_of_tenants(desk: Desk, loss: list[str]) -> None:
+    """What its audit has is written anew; keys and secrets are named, and bring nothing back: exit 1."""
+    world, office = desk.office.world, desk.office
+    world.registry.put("alice", "often", job(every="10m"))
+    assert office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"jobs": 77}}).status == 200
+    world.secrets.put("alice", "token", "s3cret-token", world.clock.now())
+    table = world.table("tenants")
+    twins = {
+        sk: table.get(key)
+        for sk, key in {"item": keys.tenant("alice"), "list": keys.tenant_listing("alice")}.items()
+    }
+    for item in world.dynamodb.scan(TableName="test-tenants")["Items"]:
+        world.dynamodb.delete_item(TableName="test-tenants", Key={"pk": item["pk"], "sk": item["sk"]})
+    first, fix, verify = words_of("contradictions", "First look", "Fix", "Verify")
+    assert "which are all skipped as if it were deleted; the list lacks it, too" in desk(*first).out
+    done = desk(*fix, stdin="y\n")
+    assert (done.code, "tenant-missing alice: repaired" in done.out) == (1, True), done.out
+    assert {"item": table.get(keys.tenant("alice")), "list": table.get(keys.tenant_listing("alice"))} == twins
+    assert "item-lost tenants alice SECRET#token: left: store it again" in done.out
+    named = json.loads(desk(*verify, "--json").out)["contradictions"]
+    lost = {each["of"].rpartition("#")[0] for each in named if each["name"] == "item-lost"}
+    assert len(named) > len(lost) == 3  # several keys
+    assert lost == {"tenants alice SECRET", "tenants alice KEYREF", "tenants OPERATORS# KEYREF"}
+    world.run_until("2026-11-21T03:41:00Z", ticks=True)
+    assert {run["status"] for run in world.run_items("alice", "often")} == {"succeeded"}
+
+
+@pytest.mark.parametrize("missing", ["creation", "value", "deletion"])
+def test_a_wiped_tenant_that_the_audit_does_not_tell_is_not_guessed(
+    desk: Desk, loss: list[str], missing: str
+) -> None:
+    world, office = desk.office.world, desk.office
+    world.registry.put("alice", "often", job(every="10m"))
+    if missing == "value":
+        targets = [f"host{number}.example.com" for number in range(90)]
+        office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": targets})
+    if missing == "deletion":
+        tx = Transaction(world.dynamodb)
+        Audit(world.tables.tenants).add(
+            tx, keys.OPERATORS, "aws", "tenant.deleted", "alice", world.clock.now()
+        )
+        tx.commit()
+    if missing == "creation":
+        for item in Audit(world.tables.tenants).stored("alice", "", "~"):
+            if item["action"] == "tenant.created":
+                world.table("audit").delete(keys.key_of(item))
+    for key in (keys.tenant("alice"), keys.tenant_listing("alice")):
+        world.table("tenants").delete(key)
+    done = desk("check", "--stage", "test", "--fix", stdin="y\n")
+    words = {"value": "no value of allowed_targets", "deletion": "its deletion", "creation": "no creation"}
+    assert (done.code, words[missing] in done.out) == (1, True), done.out
+    assert world.table("tenants").get(keys.tenant("alice")) is None
 
 
 def test_an_unreadable_item_is_put_back_and_discarded_by_name(desk: Desk, loss: list[str]) -> None:
