@@ -112,6 +112,15 @@ it.each([1280, 768, 375])(
       await settled(page);
       await expectNoSideScroll(page, view);
     }
+    // Nor is a dialog about it wider than its box.
+    for (const name of ["Run now", "Skip next", "Pause", "Backfill", "Delete"]) {
+      await page.getByRole("main").getByRole("button", { name, exact: true }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.waitFor();
+      expect(await dialog.evaluate((box) => box.scrollWidth - box.clientWidth), name).toBe(0);
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+    }
     await show(page, "jobs");
     await page.getByRole("table", { name: "Jobs" }).getByText("fourth").first().waitFor();
     const cut = await page.evaluate(
