@@ -46,6 +46,12 @@ NO_TURN: Final = Outcome(
     error_type="NoTurn",
     error=f"its tenant's executions of one batch took {TURN_S:g} s of processor to prepare; this one goes on by itself",
 )
+LEASE_OVER: Final = Outcome(
+    ok=False,
+    throttled=True,
+    error_type="LeaseOver",
+    error="the executor was stopped, or got no processor, until its lease was over: it did not call",
+)
 
 Waiting = TypeVar("Waiting")
 # The text of a job's payload. Raises if it cannot be read.
@@ -195,6 +201,8 @@ def _call(
             prepared = prepare(turn) if turn else NO_TURN
     else:
         prepared = prepare(None)
+    if clock.now() >= claimed.claim.lease_until:  # another executor may have taken the attempt over
+        prepared = LEASE_OVER
     if isinstance(prepared, Outcome):
         return Called(claimed, prepared, began_at)
     outgoing.reset(may_be_repeated=claimed.attempt.job.spec.on_crash != "fail")

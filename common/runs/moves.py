@@ -88,10 +88,11 @@ MOVES: Final[dict[str, Move]] = {
     "claim the next attempt": Move((RETRYING,), (RUNNING, DISPATCHED), _NEXT_ATTEMPT),
     # A message of the attempt comes after the lease: its executor died.
     "take over": Move((RUNNING, DISPATCHED), (RUNNING, DISPATCHED), _DEAD),
-    # Of a dispatched run: the service refused it, or the target reports the result.
-    "finish": Move((RUNNING, DISPATCHED), (SUCCEEDED, FAILED, RETRYING), _MESSAGE),
+    # By the claim, not the message: after a takeover the same message has another claim. Of a dispatched run: the
+    # service refused it, or the target reports the result.
+    "finish": Move((RUNNING, DISPATCHED), (SUCCEEDED, FAILED, RETRYING), _CLAIM),
     # The end that a target told must not overlook a later sign.
-    "finish by a sign": Move((RUNNING,), (SUCCEEDED, FAILED, RETRYING), f"{_MESSAGE} AND #signs = :signs"),
+    "finish by a sign": Move((RUNNING,), (SUCCEEDED, FAILED, RETRYING), f"{_CLAIM} AND #signs = :signs"),
     "skip": Move((NONE, QUEUED), (SKIPPED,)),
     "miss": Move((NONE,), (SKIPPED,)),
     # The next attempt waits: the job is paused, its target is held, or other runs go on.

@@ -1,4 +1,4 @@
-"""Chaos, end to end: Minute8 on its own embedded AWS, whose processes are killed at random, or that is broken.
+"""Chaos, end to end: Minute8 on its own embedded AWS, whose processes are killed or stopped, or that is broken.
 
     python -m tests.chaos --seconds 240 --jobs 300 --seed 8
     python -m tests.chaos --faults --seconds 600 --jobs 60
@@ -33,7 +33,7 @@ _KILLS = {"executorTimeoutS": "60"}
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
-    parser.add_argument("--seconds", type=int, default=240, help="how long things are killed")
+    parser.add_argument("--seconds", type=int, default=240, help="how long processes are killed and stopped")
     parser.add_argument("--jobs", type=int, default=300)
     parser.add_argument("--every", type=int, default=90, help="seconds between the fire times of a job")
     parser.add_argument("--seed", type=int, default=8)
@@ -60,14 +60,14 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
         if not options.faults:
             play.reign(options.seconds)
             verdict = play.settle()
-            report(play.killed, play.redriven, verdict, options)
+            report(play.struck, play.redriven, verdict, options)
             return 1 if verdict.problems else 0
         site = Site(embedded, state_dir / "shell")
         nightmare = Nightmare(site, rng, say, [page for page in options.pages.split(",") if page])
         play.haunt(options.seconds, nightmare)
         verdict = play.settle([incident.span for incident in nightmare.happened])
         problems = site.problems()
-        report(play.killed, play.redriven, verdict, options)
+        report(play.struck, play.redriven, verdict, options)
         print(f"\n{table(nightmare.happened)}\n")
         for alarm, pages in nightmare.beside.items():
             print(f"{alarm} rang beside: {', '.join(sorted(pages)) or 'nothing'}")
@@ -78,11 +78,11 @@ def run(state_dir: Path, options: argparse.Namespace) -> int:
         kill(state_dir)
 
 
-def report(killed: Counter[str], redriven: int, verdict: Verdict, options: argparse.Namespace) -> None:
+def report(struck: Counter[str], redriven: int, verdict: Verdict, options: argparse.Namespace) -> None:
     rows: list[tuple[str, object]] = [
         ("jobs, seconds, seed", f"{options.jobs}, {options.seconds}, {options.seed}"),
         ("load of the machine", f"{os.getloadavg()[2]:.1f}"),
-        *((f"killed: {name}", count) for name, count in sorted(killed.items())),
+        *sorted(struck.items()),
         ("executions that were due", verdict.due),
         *((f"ended {status}", count) for status, count in sorted(verdict.statuses.items())),
         ("attempts", verdict.attempts),

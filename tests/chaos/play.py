@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,14 +25,16 @@ from scripts.embedded import Embedded, kill, start
 from scripts.embedded.deployment import client
 from tests.chaos.nightmare import Nightmare
 from tests.chaos.verdict import Verdict, judge
-from tests.chaos.victims import kill_one
+from tests.chaos.victims import Sleepers, strike
 from tests.chaos.workload import TENANTS, jobs
 from tests.waiting import wait_for_snapshots
 
 # Between two kills of a process, and between two power cuts.
 _NEXT_KILL_S = (1.0, 6.0)
 _NEXT_CUT_S = (35.0, 55.0)
-_AWS = "the embedded AWS itself"
+# One of so many strikes stops a process for so long: past its lease, and past its message's next delivery.
+_STOPS_ONE_OF, _STOPPED_S = 4, (25.0, 55.0)
+_AWS = "killed: the embedded AWS itself"
 
 
 class Play:
@@ -45,7 +49,8 @@ class Play:
         self._jobs: list[Job] = []
         self._began_at = time.time()
         self._until = 0
-        self.killed: Counter[str] = Counter()
+        self.struck: Counter[str] = Counter()
+        self._sleepers = Sleepers()
         self.redriven = 0
 
     def register(self, count: int, every_s: int) -> None:
@@ -58,7 +63,7 @@ class Play:
         self._say(f"{len(self._jobs)} jobs, each due every {every_s} s")
 
     def reign(self, seconds: float) -> None:
-        """Kill processes for this time. Meanwhile another thread calls ticks: one that is cut off takes minutes."""
+        """Kill and stop processes for this time. Another thread calls ticks: one that is cut off takes minutes."""
         peace = Event()
         with ThreadPoolExecutor(1) as pool:
             ticks = pool.submit(self._tick_until, peace)
@@ -66,6 +71,7 @@ class Play:
                 self._kill_for(seconds, ticks.done)
             finally:
                 peace.set()
+                self._sleepers.wake(math.inf)
             ticks.result()
         self._until = int(time.time())
 
@@ -80,12 +86,22 @@ class Play:
                 self._cut_power()
                 next_cut = time.time() + self._rng.uniform(*_NEXT_CUT_S)
             if now >= next_kill:
-                self.killed.update(filter(None, [kill_one(self._embedded, self._rng)]))
+                self._strike(now)
                 next_kill = now + self._rng.uniform(*_NEXT_KILL_S)
             if now >= next_word:
-                self._say(f"{end - now:3.0f} s to go; killed {sum(self.killed.values())}")
+                self._say(f"{end - now:3.0f} s to go; struck {sum(self.struck.values())}")
                 next_word = now + 15
+            self._sleepers.wake(now)
             time.sleep(0.25)
+
+    def _strike(self, now: float) -> None:
+        """Kill one process, or stop it for a while."""
+        stops = self._rng.randrange(_STOPS_ONE_OF) == 0
+        pid, name = strike(self._embedded, self._rng, signal.SIGSTOP if stops else signal.SIGKILL)
+        if pid:
+            self.struck[f"{'stopped' if stops else 'killed'}: {name}"] += 1
+        if pid and stops:
+            self._sleepers.add(pid, now + self._rng.uniform(*_STOPPED_S))
 
     def _tick_until(self, peace: Event) -> None:
         while not peace.wait(0.25):
@@ -111,7 +127,7 @@ class Play:
         kill(state_dir)
         strict = self._embedded.strict
         start(state_dir, self._embedded.port, auth=True, tied=True, strict=strict, tls=strict)
-        self.killed[_AWS] += 1
+        self.struck[_AWS] += 1
 
     def _tick_if_due(self) -> None:
         """A tick during a power cut is lost. The test calls the next one sooner than ten minutes later."""

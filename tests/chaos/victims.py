@@ -1,4 +1,4 @@
-"""What chaos kills: worker processes of functions, and the whole embedded AWS."""
+"""What chaos kills or stops: worker processes of functions, and the whole embedded AWS."""
 
 from __future__ import annotations
 
@@ -25,16 +25,35 @@ def workers(embedded: Embedded) -> dict[int, str]:
     return processes
 
 
-def kill_one(embedded: Embedded, rng: random.Random, executors_share: float = 0.7) -> str:
-    """Kill -9 one worker, mostly an executor's; the name of its function, empty if there was none."""
+def strike(
+    embedded: Embedded, rng: random.Random, signal_number: int, executors_share: float = 0.7
+) -> tuple[int, str]:
+    """Send one worker a signal, mostly an executor's; its process and function, (0, "") if there was none."""
     alive = workers(embedded)
     executors = sorted(pid for pid, name in alive.items() if name.endswith("-executor"))
     rest = sorted(set(alive) - set(executors))
     first, second = (executors, rest) if rng.random() < executors_share else (rest, executors)
     candidates = first or second
     if not candidates:
-        return ""
+        return 0, ""
     pid = rng.choice(candidates)
     with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    return alive[pid]
+        os.kill(pid, signal_number)
+    return pid, alive[pid]
+
+
+class Sleepers:
+    """Workers that were stopped (SIGSTOP) for longer than their leases, each with the instant when it goes on."""
+
+    def __init__(self) -> None:
+        self._until: dict[int, float] = {}
+
+    def add(self, pid: int, until: float) -> None:
+        self._until[pid] = until
+
+    def wake(self, now: float) -> None:
+        """Let those go on whose time is over."""
+        for pid in [pid for pid, until in self._until.items() if until <= now]:
+            del self._until[pid]
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)

@@ -23,6 +23,7 @@ from executor.secrets import JobSecrets
 from executor.stages import Admitted, CallDelay, Claimed, Delivery, Message
 from executor.targets import Kind, answers
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
+from tests.manual_clock import ManualClock
 from tests.worlds import World, at, job
 
 MAX_RETRY_AFTER_S = 31536000.0
@@ -52,7 +53,7 @@ def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_p
     return (
         Sending(
             Claimed(attempt, claim, DUE, CallDelay()),
-            SystemClock(),
+            ManualClock(DUE),
             PAYLOAD_FORMATS,
             payload_of,
             JobSecrets(None, SystemClock()),

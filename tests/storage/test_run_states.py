@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,11 +51,17 @@ def first_attempt(runs: Runs, status: str = "running") -> None:
     runs.claim(claim(FIRST), status)
 
 
+def finish(runs: Runs, *arguments: Any) -> bool:
+    """What the executor writes whose claim the record has."""
+    run = runs.get(FIRST)
+    return runs.finish(replace(claim(FIRST), token=run.claim_token if run else "none"), *arguments)
+
+
 def signs_and_ends(runs: Runs, outcome: Outcome, retry_at: float | None) -> None:
     """Its target gives a sign, and it ends."""
     if (run := runs.get(FIRST)) and run.status in MOVES["tell"].sources:
         runs.tell(run, change(add={"signs": 1}), 1001)
-    runs.finish(claim(FIRST), outcome, 1002, retry_at, Settlement("end", 1, 1001))
+    finish(runs, outcome, 1002, retry_at, Settlement("end", 1, 1001))
 
 
 def end_by_hand(runs: Runs) -> object:
@@ -73,10 +80,10 @@ INTO: dict[str, Write] = {
     "none": lambda runs: None,
     "queued": lambda runs: runs.queue(FIRST, "", 1000),
     "running": lambda runs: first_attempt(runs),
-    "retrying": lambda runs: (first_attempt(runs), runs.finish(claim(FIRST), BOOM, 1001, 1100)),
+    "retrying": lambda runs: (first_attempt(runs), finish(runs, BOOM, 1001, 1100)),
     "dispatched": lambda runs: first_attempt(runs, DISPATCHED),
-    "succeeded": lambda runs: (first_attempt(runs), runs.finish(claim(FIRST), OK, 1001, None)),
-    "failed": lambda runs: (first_attempt(runs), runs.finish(claim(FIRST), BOOM, 1001, None)),
+    "succeeded": lambda runs: (first_attempt(runs), finish(runs, OK, 1001, None)),
+    "failed": lambda runs: (first_attempt(runs), finish(runs, BOOM, 1001, None)),
     "skipped": lambda runs: runs.cancel([FIRST], "", 1000),
 }
 # The move and the state that it leads to.
@@ -88,9 +95,9 @@ WRITES: dict[tuple[str, str], Write] = {
     ("claim the next attempt", DISPATCHED): lambda runs: runs.claim(claim(SECOND), DISPATCHED),
     ("take over", RUNNING): lambda runs: take_over(runs, RUNNING),
     ("take over", DISPATCHED): lambda runs: take_over(runs, DISPATCHED),
-    ("finish", SUCCEEDED): lambda runs: runs.finish(claim(FIRST), OK, 1002, None),
-    ("finish", FAILED): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, None),
-    ("finish", RETRYING): lambda runs: runs.finish(claim(FIRST), BOOM, 1002, 1100),
+    ("finish", SUCCEEDED): lambda runs: finish(runs, OK, 1002, None),
+    ("finish", FAILED): lambda runs: finish(runs, BOOM, 1002, None),
+    ("finish", RETRYING): lambda runs: finish(runs, BOOM, 1002, 1100),
     ("finish by a sign", SUCCEEDED): lambda runs: signs_and_ends(runs, OK, None),
     ("finish by a sign", FAILED): lambda runs: signs_and_ends(runs, BOOM, None),
     ("finish by a sign", RETRYING): lambda runs: signs_and_ends(runs, BOOM, 1100),
@@ -124,6 +131,16 @@ def test_each_write_does_exactly_what_the_table_says(world: World, name: str, to
         assert stored != before
     else:
         assert stored == before
+
+
+def test_after_a_takeover_the_earlier_claim_of_the_same_message_writes_nothing(world: World) -> None:
+    earlier = claim(FIRST)
+    world.runs.claim(earlier)
+    take_over(world.runs, RUNNING)
+    before = record(world)
+    assert not world.runs.finish(earlier, BOOM, LEASE_ENDED + 1, None)
+    assert record(world) == before
+    assert finish(world.runs, OK, LEASE_ENDED + 2, None)
 
 
 def test_every_move_of_the_table_is_driven() -> None:
