@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -31,17 +32,25 @@ class TrialResult:
 
 
 def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> list[Call]:
-    """The calls without those that docs/guarantees.md allows: a message twice, the second time after the lease."""
+    """The calls without those that docs/guarantees.md allows.
+
+    An event's message comes twice, the second time after the lease. Or an awaited call's executor died before it
+    recorded the call: the record has each such call.
+    """
     first: dict[tuple[str, int], float] = {}
+    again: Counter[tuple[str, int]] = Counter()
     kept = []
     for call in sorted(calls, key=lambda call: call.at):
-        at = first.setdefault((call.execution_id, call.attempt), call.at)
+        name = call.execution_id, call.attempt
+        at = first.setdefault(name, call.at)
         run = runs.get(call.execution_id, {})
-        may_come_at = at + _AFTER_SEEN_CALL_S
-        for lost_call in run.get("lost_calls", ())[:1]:
-            if lost_call["attempt"] == call.attempt:
-                may_come_at = float(lost_call["started_at"]) + _AFTER_RECORDED_CALL_S
-        if run.get("status") != DISPATCHED or call.at < may_come_at or call.at == at:
+        lost = [lost for lost in run.get("lost_calls", ()) if lost["attempt"] == call.attempt]
+        is_allowed = again[name] <= len(lost)
+        if run.get("status") == DISPATCHED:
+            recorded_at = float(lost[0]["started_at"]) + _AFTER_RECORDED_CALL_S if lost else 0.0
+            is_allowed = call.at >= (recorded_at or at + _AFTER_SEEN_CALL_S)
+        again[name] += 1
+        if call.at == at or not is_allowed:
             kept.append(call)
     return kept
 

@@ -41,7 +41,10 @@ _MARGIN_S: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much a verification does. `patience_s`: how long it waits for runs after the last was due."""
+    """How much a verification does. `patience_s`: how long it waits for runs after the last was due.
+
+    It outlasts the longest wait of a message that met a refused request, 15 minutes: what comes later is lost.
+    """
 
     workload_s: int = 90
     workload_jobs: int = 688
@@ -51,7 +54,7 @@ class Size:
     backfill: int = 168
     updated_jobs: int = 10
     frozen_s: int = 360
-    patience_s: int = 600
+    patience_s: int = 960
 
 
 SMALL: Final = Size(
@@ -322,8 +325,9 @@ class Trials:
         seen = [
             call for call in calls_in(self._stage.target_log(since)) if call.execution_id in execution_ids
         ]
-        for again in set(seen) - set(kept := allowed(seen, runs)):
-            print(f"allowed: {again}, first at {calls.get(again.execution_id)}")
+        kept = allowed(seen, runs)
+        if len(kept) < len(seen):
+            print(f"{len(seen) - len(kept)} calls were made again, as docs/guarantees.md allows", flush=True)
         wrong = problems(executions, runs, kept)
         if len(executions) < count:
             wrong.append(f"{count - len(executions)} jobs were registered after they were due")

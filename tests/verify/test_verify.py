@@ -158,10 +158,12 @@ def test_without_figures_nothing_is_charged() -> None:
         # The first call waited for an environment of the target's.
         ("dispatched", 88, 3, 1),
         ("dispatched", 99, 11, 2),
-        ("succeeded", 88, 15, 2),
+        # An awaited call is made again only after its executor died, which the record shows.
+        ("succeeded", 88, 15, 1),
+        ("succeeded", None, 15, 2),
     ],
 )
-def test_a_call_again_after_the_lease_of_an_event_run_is_no_problem(
+def test_a_call_again_after_a_lease_is_no_problem(
     status: str, lost_at: int | None, later_s: int, kept: int
 ) -> None:
     calls = [Call("a:b:1", 1, 100.0), Call("a:b:1", 1, 100.0 + later_s)]
