@@ -1,4 +1,4 @@
-/** Every view at nine widths: nothing is wider than the window, nothing covers a control, and each can be hit. */
+/** Every view at ten widths: nothing is wider than the window, nothing covers a control, and each can be hit. */
 
 import type { Page } from "playwright-core";
 import { afterAll, expect, it } from "vitest";
@@ -17,7 +17,7 @@ import {
 
 afterAll(close);
 
-const WIDTHS = [320, 375, 480, 640, 768, 801, 1024, 1280, 2560];
+const WIDTHS = [320, 375, 480, 640, 768, 801, 1024, 1141, 1280, 2560];
 const MIN_TARGET_PX = 24;
 const MOST_NODES = 3_000;
 
@@ -91,6 +91,16 @@ function hidden(): string[] {
       problems.push(
         `${box.getAttribute("aria-label")} is ${box.scrollWidth - box.clientWidth} px wider than the window`,
       );
+  // Nothing of a row stands below the box that chooses it.
+  for (const choose of document.querySelectorAll("main tbody .choose")) {
+    const box = choose.getBoundingClientRect();
+    const met = [...(choose.closest("tr")?.querySelectorAll("td > :not(.choose), td .icon, svg") ?? [])].find((part) =>
+      [...part.getClientRects()].some(
+        ({ left, right, top, bottom }) => left < box.right && box.left < right && top < box.bottom && box.top < bottom,
+      ),
+    );
+    if (met) problems.push(`a row's box lies on ${met.textContent || met.outerHTML.slice(0, 60)}`);
+  }
   // The figures of a bar stand beside one another.
   for (const row of document.querySelectorAll("main .shares tbody tr")) {
     const tops = [...row.querySelectorAll(".num")].map((figure) => Math.round(figure.getBoundingClientRect().top));

@@ -106,10 +106,10 @@ function columns(
       class: "num",
       cell: ({ past }) => (past.failed ? <span class="bad">{past.failed.toLocaleString("en")}</span> : "–"),
     },
-    { name: "Failing jobs", class: "wrap", cell: ({ failing }) => <Failing failing={failing} /> },
+    { name: "Failing jobs", class: "clip", cell: ({ failing }) => <Failing failing={failing} /> },
     {
       name: "Not running",
-      class: "wrap small",
+      class: "clip small",
       cell: ({ not_running: stopped }) =>
         stopped
           ? `${stopped.count.toLocaleString("en")}${stopped.complete ? "" : "+"}: ${stopped.first

@@ -76,8 +76,8 @@ function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): C
         </>
       ),
     },
-    { name: "Address", class: "wrap mono", cell: (subscription) => <Text>{addressOf(subscription)}</Text> },
-    { name: "Reports", class: "wrap", cell: (subscription) => <Text>{reportsOf(subscription)}</Text> },
+    { name: "Address", class: "clip mono", cell: (subscription) => <Text>{addressOf(subscription)}</Text> },
+    { name: "Reports", class: "clip", cell: (subscription) => <Text>{reportsOf(subscription)}</Text> },
     {
       name: "Last message",
       cell: ({ delivery }) => (delivery.delivered_at ? <Time at={delivery.delivered_at} /> : "none"),
