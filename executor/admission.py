@@ -34,7 +34,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The execution waits for other runs to end. It looks again at `until`; None: it is woken."""
+    """The execution waits for other runs, or a hold, to end. It looks again at `until`; None: it is woken."""
 
     until: int | None
     detail: str

@@ -65,7 +65,9 @@ class FailureStreak:
             self._pause(job, count)
 
     def given_up(self, job: Job | None, execution: Execution, reason: str, error: str) -> None:
-        """A run is not retried, for a reason outside its target: publish it, but do not count it."""
+        """A run is not retried, for a reason outside its target: publish it, but do not count it. It waits no more."""
+        if job and job.not_running == "waits":
+            self.ran(job, execution)
         last_error = {"attempt": execution.attempt - 1, "error_type": reason, "error": error}
         self._events.publish(events.RUN_FAILED, {**_about(execution), **responsible(job), **last_error})
 
@@ -95,7 +97,7 @@ class FailureStreak:
             self._begin(job, noted)
 
     def waits(self, job: Job, execution: Execution, detail: str) -> None:
-        """A run waits for other runs to end."""
+        """A run waits for other runs, or a hold, to end."""
         from common.jobs.not_running import WAITS, NotRunning
 
         if execution.trigger == SCHEDULE and not job.not_running:

@@ -117,7 +117,8 @@ def limits_of(job: Job, execution: Execution, now: float) -> list[Limit]:
 def without_permit(job: Job, execution: Execution, limit: Limit, full: Full, now: float) -> Skip | Wait:
     """What an execution does that finds no permit. Pure."""
     wait_s = now - _asked_at(execution)
-    look_at = None if full.has_place else int(now + max(LOOK_AFTER_S, wait_s / 2)) + 1
+    is_woken = full.has_place and execution.attempt == 1  # the record of a retry says when it looks next
+    look_at = None if is_woken else int(now + max(LOOK_AFTER_S, wait_s / 2)) + 1
     if (
         full.has_place and limit.wait_until <= now + SOON_S
     ):  # before a chore would find that it has waited too long

@@ -182,14 +182,14 @@ class Recorder:
             refusal = self.runs.queue(execution, wait.detail, claim.started_at)
             if refusal and refusal.run and refusal.run.status != states.QUEUED:
                 return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
-            self.run_end.waits(job, execution, wait.detail)
         until, told_at = wait.until, execution.due_at + WAITS_AFTER_S
         if claim.started_at < told_at:  # it looks then, if only to be told of
             until = told_at if until is None else min(until, told_at)
         if until is not None:
-            if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until)):
+            if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until, wait.detail)):
                 return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
             self.postponed.send(replace(execution, not_before_at=until))
+        self.run_end.waits(job, execution, wait.detail)
         return Report("queued", execution, detail=wait.detail)
 
     def _conflict(self, claim: Claim, job: Job | None, conflict: Conflict) -> Report:

@@ -104,7 +104,7 @@ class RunEnd:
         )
 
     def waits(self, job: Job | None, execution: Execution, detail: str) -> None:
-        """The first attempt waits for other runs to end."""
+        """The attempt waits for other runs, or a hold, to end."""
         if job and execution.due_at + WAITS_AFTER_S <= self.clock.now():
             self.failure_streak.waits(job, execution, detail)
 

@@ -73,7 +73,9 @@ REASONS: Final[dict[str, Reason]] = {
     NEVER_FIRES: Reason(
         "it, or a calendar, was stored so that no fire time is left", "it or the calendar changes"
     ),
-    WAITS: Reason("a run has waited ten minutes for other runs to end", "it runs again"),
+    WAITS: Reason(
+        "a run has waited ten minutes for other runs, or a retry for a hold, to end", "it runs again"
+    ),
     ADDRESS_OFF: Reason("the address of a subscription has failed for three days", "it is switched on"),
 }
 

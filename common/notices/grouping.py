@@ -1,8 +1,8 @@
 """Decides when a subscription gets a message and what it reports: delay, grouping, recoveries. Pure.
 
 A problem waits for `delay_s` after it began. A problem that ends before is never reported. Then one message reports all
-waiting problems, and for `group_s` no further problem is reported. A reported problem that still goes on after a day is
-reported again. A run that took too long or too little is reported once. The recovery of a reported problem is reported,
+waiting problems, and for `group_s` no further problem is reported, unless a job has begun not to run: that is to be told
+within 15 minutes. A reported problem that still goes on after a day is reported again. A run that took too long or too little is reported once. The recovery of a reported problem is reported,
 too. The recovery of the last reported problem does not wait for the end of `group_s`.
 """
 
@@ -23,6 +23,8 @@ MAX_REPORTED: Final = 200
 # Jobs that do not run, by name. The others are one problem for each reason, which counts them.
 MAX_STOPPED: Final = 50
 AGAIN_S: Final = DAY_S
+# A job that does not run waits no longer than this for the end of a group: so it makes 20 messages an hour at most.
+STOPPED_HELD_S: Final = 180
 # The index of failures is read again from so far back, because failures can appear late in it.
 LATE_S: Final = 60
 # Reported failures of runs by hand are known for this time, so that a second read does not repeat them.
@@ -151,18 +153,28 @@ def may_report(state: SubscriptionState, delay_s: int, now: float) -> bool:
     """Whether a message is due, if no problem has ended meanwhile."""
     if state.message is not None:
         return False
-    quiet = now < state.quiet_until
+    quiet = _is_quiet(state, delay_s, now)
     problems = any(problem.first_at + delay_s <= now for problem in state.waiting.values())
     recovered = any((problem.recovered_at or 0.0) + delay_s <= now for problem in state.over.values())
     all_over = all(key in state.over for key, problem in state.reported.items() if problem.ends)
     return (problems and not quiet) or (recovered and (not quiet or all_over))
 
 
-def take_digest(state: SubscriptionState, group_s: int, now: float) -> Digest:
+def _is_quiet(state: SubscriptionState, delay_s: int, now: float) -> bool:
+    """Whether the group goes on, and no job that does not run has waited long enough."""
+    waited = (
+        now >= max(problem.first_at + delay_s, problem.last_at + STOPPED_HELD_S)
+        for problem in state.waiting.values()
+        if problem.kind == NOT_RUNNING
+    )
+    return now < state.quiet_until and not any(waited)
+
+
+def take_digest(state: SubscriptionState, delay_s: int, group_s: int, now: float) -> Digest:
     """Take what the next message reports out of the state. Only after `may_report`."""
     problems: tuple[Problem, ...] = ()
     complete = state.complete
-    if now >= state.quiet_until:
+    if not _is_quiet(state, delay_s, now):
         problems, state.waiting = tuple(state.waiting.values()), {}
         state.complete = True
         if problems:

@@ -228,9 +228,9 @@ class Runs:
         run = Run.skipped(execution, reason, detail, now, int(now) + retention_s)
         return self.move("skip", run.key, run, By()) is None
 
-    def put_off(self, execution: Execution, until: int) -> MoveRefused | None:
-        """Write down that a run's next attempt waits until then."""
-        put_off = change({"next_attempt_at": until})
+    def put_off(self, execution: Execution, until: int, detail: str) -> MoveRefused | None:
+        """Write down that a run's next attempt waits until then, and for what."""
+        put_off = change({"next_attempt_at": until, "detail": detail})
         return self.move("put off", _key(execution), put_off, By(execution.attempt))
 
     def give_up(self, execution: Execution, error_type: str, error: str, now: float) -> bool:
@@ -455,7 +455,7 @@ class Runs:
 def _failure(execution: Execution, error_type: str, error: str, now: float) -> Expression:
     """The update that ends a run without an attempt."""
     failed = {"status": FAILED, "finished_at": now, "failed_tenant": execution.tenant, "failed_at": now}
-    return change(failed | {"error_type": error_type, "error": error}, remove=("next_attempt_at",))
+    return change(failed | {"error_type": error_type, "error": error}, remove=("next_attempt_at", "detail"))
 
 
 def _key(execution: Execution) -> keys.Key:

@@ -221,7 +221,7 @@ def why(run: Mapping[str, Any]) -> str:
         reason = str(run.get("detail") or run.get("reason", ""))
         times = run.get("skipped_count", 1)
         return f"{times} fire times, {reason}" if times > 1 else reason
-    if run["status"] in ("failed", "retrying"):
+    if run["status"] in ("failed", "retrying") and not run.get("detail"):
         error = f"{run.get('error_type', '')}: {run.get('error', '')}".strip(": ")
         return error.splitlines()[0] if error else ""
     # What goes on says what it waits for.

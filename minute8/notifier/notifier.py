@@ -368,7 +368,7 @@ class Notifier:
         state = subscription.state
         if not grouping.may_report(state, subscription.delay_s, now):
             return
-        digest = grouping.take_digest(state, subscription.group_s, now)
+        digest = grouping.take_digest(state, subscription.delay_s, subscription.group_s, now)
         contexts = self.reader.contexts(subscription.tenant, described(digest))
         message_id = _message_id(subscription)
         text = body(subscription, digest, contexts, message_id, now)

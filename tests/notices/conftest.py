@@ -56,8 +56,7 @@ class Stage:
     notifier: Notifier
 
     def subscribe(self, tenant: str = "alice", name: str = "on-call", **fields: Any) -> Subscription:
-        fields = {"target": HOOK, "delay_s": 0, "group_s": 0, **fields}
-        definition = read(fields, SubscriptionDefinition, "body")
+        definition = read({"target": HOOK, "delay_s": 0, **fields}, SubscriptionDefinition, "body")
         return self.store.put(tenant, name, definition, self.world.clock.now(), self.commit)
 
     def round(self) -> Counter[str]:

@@ -193,7 +193,7 @@ def texts(stage: Stage) -> list[str]:
 
 
 def test_each_run_that_takes_too_long_is_reported_once(stage: Stage) -> None:
-    stage.subscribe(kinds=KINDS)
+    stage.subscribe(kinds=KINDS, group_s=0)
     stage.world.registry.put(
         "alice", "slow", job(cron="15,45 * * * *", alert={"longer_than_s": 40}, owner="team")
     )
@@ -329,7 +329,7 @@ def test_a_hostile_tenant_s_runs_are_read_to_the_bounds(
     monkeypatch.setattr(problem_reader, "MAX_ALERT_RUNS", 150)
     monkeypatch.setattr(problem_reader, "MAX_OLDER_RUNS", 200)
     world = stage.world
-    stage.subscribe(kinds=KINDS)
+    stage.subscribe(kinds=KINDS, group_s=0)
     for nth in range(4):
         world.registry.put(
             "alice", f"j{nth}", job(cron="0 0 1 1 *", alert={"no_success_for_s": 60, "longer_than_s": 60})

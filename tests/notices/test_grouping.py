@@ -15,7 +15,9 @@ def failure(job_id: str, at: float, *, by_hand: bool = False) -> Problem:
 
 
 def reported(state: SubscriptionState, delay_s: int, group_s: int, now: float) -> Digest | None:
-    return grouping.take_digest(state, group_s, now) if grouping.may_report(state, delay_s, now) else None
+    if not grouping.may_report(state, delay_s, now):
+        return None
+    return grouping.take_digest(state, delay_s, group_s, now)
 
 
 # What happens at which second: a job that fails (+), recovers (-); `=` and what is reported, in the words of `shown`.

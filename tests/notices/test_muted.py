@@ -51,7 +51,7 @@ def test_a_failure_that_waits_is_dropped_when_it_is_muted(stage: Stage) -> None:
 
 
 def test_another_error_is_reported_and_so_is_the_same_after_a_success(stage: Stage) -> None:
-    stage.subscribe(kinds=["failures"])
+    stage.subscribe(kinds=["failures"], group_s=0)
     stage.world.registry.put("alice", "a", job(cron="*/5 * * * *"))
     mute(stage)
     fails(stage, "the disk is full")

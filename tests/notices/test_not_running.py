@@ -114,7 +114,7 @@ def telling_world(now: str = "2026-11-21T03:12:00Z") -> Iterator[Telling]:
     world = make_world(MemoryDynamoDB(), now, rules)
     with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(4) as reads:
         telling = Telling(make_stage(world, pool, reads), rules)
-        telling.stage.subscribe()
+        telling.stage.subscribe(delay_s=60)
         yield telling
 
 
@@ -196,6 +196,46 @@ def test_a_run_that_waits_for_a_permit_is_told(telling: Telling) -> None:
     assert telling.overview == {"report": "waits"}
 
 
+THROTTLED = Outcome(ok=False, error_type="Throttled", error="too many")
+
+
+def test_a_retry_that_waits_for_a_permit_is_told_and_its_run_says_for_what(telling: Telling) -> None:
+    key = {"key": "crm", "limit": 1, "max_wait_s": 7_200}
+    answers = {"report": THROTTLED}
+    telling.world.target.answer = lambda event: answers.get(event["minute8"]["job_id"], Outcome(ok=True))
+    retry = {"max_attempts": 5, "base_s": 120}
+    one_off = job(at="2026-11-21T03:14:00Z", retry=retry, concurrency=key)
+    telling.world.registry.put("alice", "report", one_off)
+    long = {"completion": "callback", "callback_timeout_s": 2_700, "concurrency": key}
+    telling.world.registry.put("alice", "holder", job(at="2026-11-21T03:14:30Z", **long))
+    telling.minutes(40)
+    assert telling.overview == {"report": "waits"}
+    assert "1 job not running: waits (report)" in " ".join(telling.texts)
+    (run,) = telling.world.runs.of_job("alice", "report", limit=2)
+    assert "of the concurrency key crm is going" in run.detail
+    assert run.next_attempt_at > telling.world.clock.now()
+    answers.clear()
+    telling.minutes(60)
+    (run,) = telling.world.runs.of_job("alice", "report", limit=2)
+    assert (run.status, run.detail, telling.overview) == ("succeeded", "", {})
+
+
+def test_a_retry_that_a_hold_stops_is_told_until_it_is_given_up(telling: Telling) -> None:
+    telling.world.target.answer = lambda event: THROTTLED
+    retry = {"max_attempts": 5, "base_s": 60, "max_age_s": 3_600}
+    telling.world.registry.put("alice", "report", job(at="2026-11-21T03:14:00Z", retry=retry))
+    telling.minutes(3)
+    telling.rules.held.append(Hold("*", 0, "platform", "an incident"))
+    telling.minutes(25)
+    assert telling.overview == {"report": "waits"}
+    (run,) = telling.world.runs.of_job("alice", "report", limit=2)
+    assert "the platform holds" in run.detail and run.next_attempt_at > telling.world.clock.now()
+    telling.minutes(100)
+    (run,) = telling.world.runs.of_job("alice", "report", limit=2)
+    assert (run.status, run.error_type, telling.overview) == ("failed", "misfire", {})
+    assert telling.events == [("waits", ""), ("waits", "runs_again")]
+
+
 def test_a_pause_by_minute8_is_told_until_it_is_resumed(telling: Telling) -> None:
     telling.put(pause_after_failures=3)
     telling.world.target.answer = lambda event: FAILS
@@ -209,6 +249,25 @@ def test_a_pause_by_minute8_is_told_until_it_is_resumed(telling: Telling) -> Non
     assert "recovered" in telling.texts[-1]
 
 
+def test_what_does_not_run_is_told_soon_though_a_message_was_just_sent(telling: Telling) -> None:
+    telling.put(pause_after_failures=3)
+    telling.world.target.answer = lambda event: FAILS
+    telling.minutes(8)
+    assert telling.texts == [
+        "Minute8, alice: 1 job failed (report).",
+        "Minute8, alice: 1 job not running: paused_after_failures (report).",
+    ]
+
+
+def test_jobs_that_stop_one_after_the_other_make_a_message_each_three_minutes(telling: Telling) -> None:
+    for nth in range(30):
+        name, start_at = f"job{nth:02}", rfc3339(at("2026-11-21T03:13:00Z") + nth * 60)
+        telling.world.registry.put("alice", name, job(cron="* * * * *", start_at=start_at))
+    telling.only(allowed_targets=[])
+    telling.minutes(40)
+    assert 8 <= len(telling.texts) <= 12
+
+
 def test_an_edit_of_a_job_that_minute8_paused_keeps_its_name(telling: Telling) -> None:
     telling.put(pause_after_failures=3)
     telling.world.target.answer = lambda event: FAILS
@@ -219,8 +278,9 @@ def test_an_edit_of_a_job_that_minute8_paused_keeps_its_name(telling: Telling) -
     assert telling.overview == {"report": "paused_after_failures"}
     assert telling.texts == texts
     telling.world.store.pause("alice", "report", "I look at it")
-    telling.minutes(5)
+    telling.minutes(1)
     assert telling.overview == {}
+    telling.minutes(60)
     assert telling.texts[-1] == "Minute8, alice: 1 job paused (report)."
     assert telling.events == [("paused_after_failures", ""), ("paused_after_failures", "paused")]
 
@@ -655,9 +715,11 @@ class Sequence:
         over = [reason for reason, over_by in self.telling.events if over_by]
         of_jobs = [reason for subject, reason in named.items() if subject != "chat"]
         assert sorted(begins) == sorted(over + of_jobs), (self.done, self.telling.events)
-        reported = self.telling.stage.state().reported.values()
+        state = self.telling.stage.state()
         known = {
-            (each.address or each.job_id, each.reason) for each in reported if each.kind == "not_running"
+            (each.address or each.job_id, each.reason)
+            for key, each in state.reported.items()
+            if each.kind == "not_running" and key not in state.over
         }
         assert known == set(named.items()), (self.done, known, named, self.telling.texts)
 
@@ -762,7 +824,7 @@ def break_an_address(sequence: Sequence) -> None:
     """It has failed for three days, and fails once more."""
     sequence.works = False
     stored = sequence.telling.stage.store.stored.get("alice", "chat")
-    message = stored.state.message or Notice("ntc_1", "{}", sequence.telling.world.clock.now())
+    message = stored.state.message or Notice("ntc_1", '{"text":""}', sequence.telling.world.clock.now())
     stored.state.message = structs.replace(message, next_at=0.0)
     stored.state.failing_since = sequence.telling.world.clock.now() - 4 * DAY_S
     assert sequence.telling.stage.store.stored.save(stored)
@@ -908,7 +970,7 @@ def test_each_one_off_that_an_outage_lost_reaches_a_person(telling: Telling, cou
     assert telling.overview["report"] == "target_not_allowed"
     assert "not running: target_not_allowed (report)" in telling.texts[-1]
     telling.world.store.delete("alice", "report")
-    telling.minutes(2)
+    telling.minutes(60)
     assert telling.texts[-1] == "Minute8, alice: 1 job deleted (report)."
 
 

@@ -67,5 +67,5 @@ export function whyOf(
     return [reason, run.detail].filter(Boolean).join(": ");
   }
   // What goes on says what it waits for.
-  return [run.error_type, run.error].filter(Boolean).join(": ") || (run.detail ?? "");
+  return run.detail || [run.error_type, run.error].filter(Boolean).join(": ");
 }
