@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from common.cache import FairCache
 from common.clock import Clock
 from common.jobs.former_jobs import JobName, load_jobs
-from common.jobs.job import CORRUPT, Job
+from common.jobs.job import Job
 from common.jobs.spec import PAYLOAD_PATCH
 from common.jobs.stored_text import StoredText
 from common.planning.execution import BACKFILL_PREFIX, MANUAL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
@@ -45,14 +45,9 @@ class DueJobs:
             self.clock.sleep(early_s)
 
     def load(self, execution: Execution) -> Job | None:
-        """The job of this execution; None if it never existed."""
+        """The job of this execution, which may be corrupt; None if it never existed."""
         name = execution.tenant, execution.job_id
-        job = load_jobs(self.jobs, [name]).get(name)
-        if (
-            job and job.state == CORRUPT
-        ):  # its message waits among the dead letters until the job is put again
-            raise ValueError(f"job {execution.job_id!r} of {execution.tenant!r} is {job.note}")
-        return job
+        return load_jobs(self.jobs, [name]).get(name)
 
     def load_together(self, executions: Sequence[Execution]) -> Mapping[JobName, Job]:
         """The jobs of these executions that one request brings.

@@ -14,13 +14,12 @@ from common import events
 from common.errors import NotFound, RevisionMismatch
 from common.events import Events
 from common.jobs.job import PAUSED, Job, responsible
-from common.planning.execution import SCHEDULE, Execution
+from common.planning.execution import BACKFILL, SCHEDULE, Execution
 from common.runs.outcome import Outcome
 from common.runs.run import REQUIRED, Run, readable_runs
 from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.timing.schedule import AtTiming
 
 if TYPE_CHECKING:
     from common.jobs.not_running import NotRunning
@@ -85,13 +84,26 @@ class FailureStreak:
 
     # Most batches skip nothing, and load none of what tells of it.
     def skipped(self, job: Job, execution: Execution, reason: str, detail: str) -> None:
-        """A run was skipped: the job may not run any more. A reason that is noted costs nothing."""
+        """A run was skipped: the job may not run any more. A reason that is noted costs a read."""
+        from common.jobs.ended import is_one_off, is_rare
         from common.jobs.not_running import SKIPS, NotRunning, skipped
 
-        if execution.trigger != SCHEDULE or reason not in SKIPS or job.not_running == reason:
+        if execution.trigger not in (SCHEDULE, BACKFILL) or reason not in SKIPS:
             return
         now = self._store.clock.now()
-        if isinstance(job.schedule.timing, AtTiming):  # it has no other run
+        if execution.trigger == BACKFILL:
+            if not job.not_running:
+                self._begin(job, NotRunning(reason, now, f"a run of a backfill was skipped: {detail}"))
+            return
+        if job.not_running == reason:
+            noted = self._store.not_running.of_job(job.tenant, job.job_id)
+            if (
+                noted
+                and noted.is_share
+                and (all_of := skipped(self._newest(job, execution.fire_at), now, reason))
+            ):
+                self._begin(job, all_of)
+        elif is_one_off(job.schedule) or is_rare(job.schedule, execution.fire_at):
             self._begin(job, NotRunning(reason, execution.due_at, detail))
         elif noted := skipped(self._newest(job, execution.fire_at), now, known=job.not_running):
             self._begin(job, noted)
@@ -103,14 +115,27 @@ class FailureStreak:
         if execution.trigger == SCHEDULE and not job.not_running:
             self._begin(job, NotRunning(WAITS, execution.due_at, detail))
 
+    def unreadable(self, job: Job) -> None:
+        """A run is due of a job that somebody has damaged."""
+        from common.jobs.not_running import UNREADABLE, NotRunning
+
+        if job.not_running != UNREADABLE:
+            note = NotRunning(
+                UNREADABLE, self._store.clock.now(), f"put it again, or delete it; it is {job.note}"
+            )
+            self._store.not_running.begin(job.tenant, job.job_id, note)
+
     def ran(self, job: Job, execution: Execution) -> None:
         """A run was made: what is noted of skips is over, unless others are skipped. A one-off may run by hand."""
-        by_hand = execution.trigger != SCHEDULE and not isinstance(job.schedule.timing, AtTiming)
-        if not job.not_running or by_hand:
+        if not job.not_running:
             return
-        from common.jobs.not_running import LASTING, RUNS_AGAIN, goes_on
+        from common.jobs.ended import is_one_off
+        from common.jobs.not_running import LASTING, NEVER_FIRES, RUNS_AGAIN, goes_on
 
-        if job.not_running in LASTING:
+        is_single = is_one_off(job.schedule)
+        if execution.trigger not in (SCHEDULE, BACKFILL) and not is_single:
+            return
+        if job.not_running in LASTING and not (is_single and job.not_running == NEVER_FIRES):
             return
         notes, now = self._store.not_running, self._store.clock.now()
         noted = notes.of_job(job.tenant, job.job_id)
@@ -120,14 +145,17 @@ class FailureStreak:
             return
         notes.end(job, RUNS_AGAIN)
 
-    def note_if_over(self, job: Job, execution: Execution, excluded: Callable[[], Excluded]) -> None:
-        """Note that no fire time follows this one, if that is so."""
+    def note_if_over(
+        self, job: Job, execution: Execution, excluded: Callable[[], Excluded], skipped: str = ""
+    ) -> None:
+        """Note that no fire time follows this one, if that is so. `skipped`: why this one did not run."""
         from common.jobs.ended import why_over
         from common.jobs.not_running import ENDED, NotRunning
 
         after = max(execution.fire_at, self._store.clock.now())
         if execution.trigger == SCHEDULE and (why := why_over(job, execution.fire_at, after, excluded)):
-            self._begin(job, NotRunning(ENDED, execution.fire_at, why))
+            also = f"; its last run was skipped: {skipped}" if skipped else ""
+            self._begin(job, NotRunning(ENDED, execution.fire_at, why + also))
 
     def _begin(self, job: Job, noted: NotRunning) -> None:
         self._store.not_running.begin(job.tenant, job.job_id, noted, job.schedule_revision)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
-from common.jobs.job import Job
+from common.jobs.job import CORRUPT, Job
 from common.jobs.payload_formats import PayloadFormats
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
@@ -206,7 +206,12 @@ class Executor:
         return [self._hold(item) if isinstance(item, Delivery) else item for item in batch]
 
     def _load(self, held: Held) -> Loaded:
-        return Loaded(held.delivery, held.execution, self.due_jobs.load(held.execution))
+        execution, job = held.execution, self.due_jobs.load(held.execution)
+        if job and job.state == CORRUPT:
+            self.recorder.run_end.unreadable(job)
+            # Its message waits among the dead letters until the job is put again.
+            raise ValueError(f"job {execution.job_id!r} of {execution.tenant!r} is {job.note}")
+        return Loaded(held.delivery, execution, job)
 
     def _load_together(self, batch: Sequence[Progress]) -> list[Progress]:
         """Read the jobs that one request brings."""

@@ -87,7 +87,7 @@ class RunEnd:
 
     def skipped(self, job: Job | None, execution: Execution, skip: Skip) -> None:
         """The first attempt is not made."""
-        self.ended(job, execution)
+        self.ended(job, execution, skipped=skip.detail)
         if job and job.state != DELETED:
             self.failure_streak.skipped(job, execution, skip.reason, skip.detail)
         self.events.publish(
@@ -107,6 +107,10 @@ class RunEnd:
         """The attempt waits for other runs, or a hold, to end."""
         if job and execution.due_at + WAITS_AFTER_S <= self.clock.now():
             self.failure_streak.waits(job, execution, detail)
+
+    def unreadable(self, job: Job) -> None:
+        """A run is due of a job that somebody has damaged."""
+        self.failure_streak.unreadable(job)
 
     def dispatched(self, job: Job | None, execution: Execution) -> None:
         """A service has taken the event."""
@@ -130,10 +134,12 @@ class RunEnd:
             return self.dead_letters.send(job, execution, last.error_type, last.error)
         return None
 
-    def ended(self, job: Job | None, execution: Execution, record: Run | None = None) -> None:
+    def ended(
+        self, job: Job | None, execution: Execution, record: Run | None = None, skipped: str = ""
+    ) -> None:
         """Start a backfill's next run; note the job's end.
 
-        `record`: of a run that ended before.
+        `record`: of a run that ended before. `skipped`: why the run was.
         """
         is_same_job = job and job.state != DELETED and is_for_job(execution, job)
         if is_same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
@@ -145,7 +151,9 @@ class RunEnd:
         ):
             self.removals.ask_soon()
         elif job and _may_end(job.schedule):
-            self.failure_streak.note_if_over(job, execution, lambda: self.ended_jobs.excluded(job))
+            self.failure_streak.note_if_over(
+                job, execution, lambda: self.ended_jobs.excluded(job), skipped=skipped
+            )
 
 
 def _may_end(schedule: Schedule) -> bool:

@@ -16,7 +16,6 @@ from common.planning.log import ExecutionLog
 from common.planning.quarantine import Quarantine
 from common.runs.states import INVALID, MISSED
 from common.storage.unreadable import Unreadable
-from common.timing.schedule import AtTiming
 
 if TYPE_CHECKING:
     from common.jobs.ended import EndedJobs
@@ -113,12 +112,13 @@ class SkipRecorder:
     def _record_missed(self, missed: Missed, last: Execution, *, is_last: bool) -> None:
         run = self.runs.record_missed(missed, self.now)
         count = run.skipped_count if run else missed.count
+        from common.jobs.ended import is_one_off, is_rare
         from common.jobs.not_running import ENDED, IN_ROW  # most windows miss nothing
 
         # Also if the record is known: who wrote it may have died before the note.
-        if is_last or count >= IN_ROW:
+        if is_last or count >= IN_ROW or is_rare(missed.schedule, missed.last_fire_at):
             # No run follows the last one, which would tell that the job is over.
-            reason = ENDED if is_last and not isinstance(missed.schedule.timing, AtTiming) else MISSED
+            reason = ENDED if is_last and not is_one_off(missed.schedule) else MISSED
             runs = f"{count} runs in a row were" if count > 1 else "its run was"
             end = "; no fire time is left" if reason == ENDED else ""
             self._note(last, reason, missed.first_fire_at, f"{runs} not planned in time{end}")

@@ -66,13 +66,18 @@ def _corrupt(item: Mapping[str, Any], problem: str) -> Job:
         created_at=0,
         updated_at=0,
         shard=_number(item, "shard"),
-        group=group if isinstance(group := item.get("group"), str) else "",
+        group=_text(item, "group"),
+        not_running=_text(item, "not_running"),
     )
 
 
 def _number(item: Mapping[str, Any], name: str) -> int:
     value = item.get(name)
     return value if type(value) is int and 0 <= value < 10**9 else 0
+
+
+def _text(item: Mapping[str, Any], name: str) -> str:
+    return value if isinstance(value := item.get(name), str) else ""
 
 
 def _schedule(item: Mapping[str, Any]) -> Schedule:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.limits import END_NOTE_KEPT_S
@@ -25,6 +25,9 @@ from common.timing.schedule import SKIP, AtTiming, Schedule
 if TYPE_CHECKING:
     from common.jobs.job import Job
     from common.jobs.not_running import NotRunning
+
+# A run that no other follows so soon is told when it is skipped once.
+RARE_S: Final = 43_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,23 @@ def is_endless(schedule: Schedule) -> bool:
 
 
 def may_end(schedule: Schedule) -> bool:
-    """Whether a repeating schedule can come to its end. A one-off that ran did what it should. Pure."""
-    repeats = any(not isinstance(part.timing, AtTiming) for part in schedule.parts)
-    return repeats and (schedule.end_at is not None or not any(map(is_endless, schedule.parts)))
+    """Whether a schedule can come to its end, or never fire. Pure."""
+    excludes = any(part.exclude_weekdays for part in schedule.parts)
+    return excludes or schedule.end_at is not None or not any(map(is_endless, schedule.parts))
+
+
+def is_one_off(schedule: Schedule) -> bool:
+    """Whether it names single instants alone. Pure."""
+    return all(isinstance(part.timing, AtTiming) for part in schedule.parts)
+
+
+def is_rare(schedule: Schedule, at: int) -> bool:
+    """Whether no fire time follows this one soon, so that nobody can wait for three skips. Pure."""
+    return not next_fires(schedule, at + 1, 1, until=at + RARE_S)
 
 
 def why_over(job: Job, fired_at: int, now: float, excluded: Callable[[], Excluded]) -> str:
-    """Why no fire time of an active job is left, in words; empty if there is one, or it is a one-off.
+    """Why no fire time of an active job is left, in words; empty if there is one, or it is a one-off whose time came.
 
     `fired_at` is its newest fire time; 0: not known. `excluded` is asked for what its calendars exclude, unless the
     schedule's next time is on the same date.
@@ -117,6 +130,8 @@ def why_over(job: Job, fired_at: int, now: float, excluded: Callable[[], Exclude
     schedule, after = job.schedule, max(int(now) + 1, job.effective_at)
     if job.state != ACTIVE or not may_end(schedule):
         return ""
+    if is_one_off(schedule):
+        return _why_never(job, after, excluded)
     first = max(after, schedule.start_at or 0)
     coming = next_fires(schedule, first, 1, until=schedule.end_at)
     if coming and (not schedule.named_calendars or _is_same_date(schedule, coming[0], fired_at)):
@@ -129,7 +144,22 @@ def why_over(job: Job, fired_at: int, now: float, excluded: Callable[[], Exclude
     if schedule.end_at is not None or any(part.end_at is not None for part in schedule.parts):
         limit = "max_runs" if job.spec.schedule.get("max_runs") is not None else "end_at"
         return f"no fire time is left before its {limit} ends it"
+    if any(part.exclude_weekdays for part in schedule.parts):
+        return "no fire time is left: it excludes the weekdays on which it fires"
     return "no fire time is left: what its schedule names is past"
+
+
+def _why_never(job: Job, after: int, excluded: Callable[[], Excluded]) -> str:
+    last_at = max(part.timing.at for part in job.schedule.parts if isinstance(part.timing, AtTiming))
+    if last_at < after:
+        was_paused = any(pause.from_at <= last_at < pause.until_at for pause in job.pauses)
+        return "its time came while the job was paused" if was_paused else ""
+    days = excluded() if job.schedule.named_calendars else ()
+    return (
+        ""
+        if next_fires(job.schedule, after, 1, excluded=days)
+        else "no fire time is left: its date is excluded"
+    )
 
 
 def _is_same_date(schedule: Schedule, at: int, fired_at: int) -> bool:

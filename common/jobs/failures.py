@@ -17,7 +17,14 @@ from msgspec.structs import replace
 from common.clock import Clock
 from common.events import JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER, Events
 from common.jobs.job import DELETED, PAUSED, Job, responsible
-from common.jobs.not_running import LASTING, OTHER_REASON, PAUSED_AFTER_FAILURES, NotRunning, listing
+from common.jobs.not_running import (
+    LASTING,
+    OTHER_REASON,
+    PAUSED_AFTER_FAILURES,
+    UNREADABLE,
+    NotRunning,
+    listing,
+)
 from common.limits import STREAK_KEPT_S
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
@@ -151,11 +158,12 @@ class NotRunningNotes:
 
         def attempt() -> Job | None:
             item, streak = self._jobs.get(job_key), self._jobs.get(key)
-            if item is None or not _may_begin(item, noted.reason):
+            if item is None or not (_may_begin(item, noted.reason) or _is_more(item, streak, noted)):
                 return None
             if schedule_revision is not None and item["schedule_revision"] != schedule_revision:
                 return None
-            now, revision = math.floor(self._clock.now()), item["revision"]
+            job = stored_job(item)
+            now, revision = math.floor(self._clock.now()), job.revision
             same = streak if streak and streak["revision"] == revision else {}
             new = {"began_at": now, "failures": 0, "failed_run": "", **same, **key, "revision": revision}
             tx = Transaction(self._jobs.client)
@@ -165,7 +173,7 @@ class NotRunningNotes:
             tx.update(self._jobs, job_key, change({"not_running": noted.reason}), as_read)
             tx.put(self._jobs, listing(tenant, now))
             tx.commit()
-            return stored_job(item)
+            return job
 
         before = retry_if_changed(attempt, f"why job {job_id!r} does not run", sleep=self._clock.sleep)
         if before is None:
@@ -208,9 +216,15 @@ class NotRunningNotes:
         return NotRunning.of_item(streak) if streak else None
 
 
+def _is_more(item: Item, streak: Item | None, noted: NotRunning) -> bool:
+    """Whether a share of a job's runs was noted, and now all are skipped. Pure."""
+    known = NotRunning.of_item(streak) if streak and item.get("not_running") == noted.reason else None
+    return known is not None and known.is_share and not noted.is_share
+
+
 def _may_begin(item: Item, reason: str) -> bool:
     """Whether a job begins not to run for this reason. A run that was planned before may say another one. Pure."""
-    if (item["state"] == PAUSED) != (reason == PAUSED_AFTER_FAILURES):
+    if (item.get("state") == PAUSED) != (reason == PAUSED_AFTER_FAILURES):
         return False
     known = item.get("not_running")
-    return known != reason and (known not in LASTING or reason in LASTING)
+    return known != reason and (known not in LASTING or reason in (*LASTING, UNREADABLE))

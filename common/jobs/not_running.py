@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from common.jobs.job import DELETED, PAUSED
+from common.jobs.job import CORRUPT, DELETED, PAUSED
 from common.limits import STREAK_KEPT_S
 from common.planning.execution import SCHEDULE
 from common.runs import states
@@ -42,7 +42,9 @@ PAUSED_AFTER_FAILURES: Final = "paused_after_failures"
 ENDED: Final = "ended"
 NEVER_FIRES: Final = "never_fires"
 WAITS: Final = "waits"
+UNREADABLE: Final = "unreadable"
 ADDRESS_OFF: Final = "address_off"
+ADDRESS_NOT_ALLOWED: Final = "address_not_allowed"
 # Skips that nobody asked for. A suspended tenant is told by its state.
 SKIPS: Final = (
     states.MISFIRE,
@@ -54,7 +56,8 @@ SKIPS: Final = (
     states.INVALID,
 )
 _IS_SKIPPED: Final = Reason(
-    "three runs in a row, or a tenth of a day's, or a one-off were skipped", "it runs again"
+    "three runs in a row, or a tenth of a day's, or one that no other follows within 12 hours were skipped",
+    "it runs again",
 )
 # A run does not end these, and no skip replaces them: those runs were planned before.
 LASTING: Final = (PAUSED_AFTER_FAILURES, ENDED, NEVER_FIRES)
@@ -76,7 +79,11 @@ REASONS: Final[dict[str, Reason]] = {
     WAITS: Reason(
         "a run has waited ten minutes for other runs, or a retry for a hold, to end", "it runs again"
     ),
+    UNREADABLE: Reason("a run is due, and what is stored of it cannot be read", "it is put again"),
     ADDRESS_OFF: Reason("the address of a subscription has failed for three days", "it is switched on"),
+    ADDRESS_NOT_ALLOWED: Reason(
+        "the platform does not allow the tenant the address of a subscription", "it allows it"
+    ),
 }
 
 IN_ROW: Final = 3
@@ -194,6 +201,8 @@ def ended_by(reason: str, before: str, after: str, *, same_note: bool) -> str:
     """
     if after == DELETED:
         return DELETED
+    if before == CORRUPT:
+        return CHANGED
     if reason != PAUSED_AFTER_FAILURES:
         return PAUSED if after == PAUSED else ""
     if after != PAUSED:
@@ -276,3 +285,10 @@ def address_off(tenant: str, subscription: str, since_at: float, error: str, now
     streak = {"began_at": math.floor(now), "failures": 0, "failed_run": "", "revision": 0}
     kept = {"not_running": note, "expires_at": math.floor(now) + STREAK_KEPT_S}
     return {**keys.address_off(tenant, subscription), **streak, **kept}
+
+
+def of_forbidden_address(subscription: str, stored_at: int, why: str) -> NotRunning:
+    """What a look says of an address that the platform does not allow. Since when is not known: it was stored then."""
+    return NotRunning(
+        ADDRESS_NOT_ALLOWED, stored_at, why, name=f"{_ADDRESS_MARK}{subscription}", noted_at=stored_at
+    )

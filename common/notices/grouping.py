@@ -1,9 +1,10 @@
 """Decides when a subscription gets a message and what it reports: delay, grouping, recoveries. Pure.
 
 A problem waits for `delay_s` after it began. A problem that ends before is never reported. Then one message reports all
-waiting problems, and for `group_s` no further problem is reported, unless a job has begun not to run: that is to be told
-within 15 minutes. A reported problem that still goes on after a day is reported again. A run that took too long or too little is reported once. The recovery of a reported problem is reported,
-too. The recovery of the last reported problem does not wait for the end of `group_s`.
+waiting problems, and for `group_s` no further problem is reported; but that a job does not run is told within 15
+minutes. A reported problem that still goes on after a day is reported again. A run that took too long or too little is
+reported once. The recovery of a reported problem is reported, too. The recovery of the last reported problem does not
+wait for the end of `group_s`.
 """
 
 from __future__ import annotations
@@ -89,10 +90,11 @@ def end(state: SubscriptionState, ended: Mapping[str, str], now: float, *, repor
 
 
 def change_reasons(state: SubscriptionState, present: Iterable[Problem]) -> None:
-    """Forget jobs that do not run for another reason than before: each is a new problem, and not over."""
+    """Forget jobs that do not run for another reason than before, or not at all now: each is a new problem."""
     for problem in present:
         for known in (state.waiting, state.reported):
-            if problem.key in known and known[problem.key].reason != problem.reason:
+            before = known.get(problem.key)
+            if before and (before.reason, before.is_share) != (problem.reason, problem.is_share):
                 del known[problem.key]
                 state.over.pop(problem.key, None)
 

@@ -6,17 +6,20 @@ overwrites the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from common.errors import NotFound
-from common.jobs.not_running import NotRunning
+from common.jobs.not_running import NotRunning, of_forbidden_address
 from common.notices.subscription import Subscription
 from common.storage import keys
 from common.storage.aws import readable
 from common.storage.expressions import Attribute, Condition
 from common.storage.table import Query, Table
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource
+from common.tenants.tenant import TenantRules
 
 
 class Subscriptions:
@@ -67,3 +70,18 @@ class Subscriptions:
 def unchanged(read: Subscription) -> Condition:
     """The condition that the stored subscription is still the one that was read."""
     return (Attribute("version") == read.version) & (Attribute("created_at") == read.created_at)
+
+
+def refusal(target: Mapping[str, Any], rules: TenantRules) -> str:
+    """Why the platform does not let this address be called now; empty if it does. Pure."""
+    if is_minute8_resource(target):
+        return "NotAllowed: it is a part of Minute8 itself"
+    if not is_allowed(target, rules.allowed_targets):
+        return "NotAllowed: the platform does not allow the tenant this address"
+    return ""
+
+
+def not_allowed(subscriptions: Iterable[Subscription], rules: TenantRules) -> list[NotRunning]:
+    """The addresses that the platform does not let be called now. Nobody notes that: they are compared at each look."""
+    refused = ((each, refusal(each.target, rules)) for each in subscriptions)
+    return [of_forbidden_address(each.name, each.updated_at, why) for each, why in refused if why]

@@ -42,7 +42,8 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     was passed. `run_name` is the part of the execution id that names the run, or the beginning of that part. A run
     `by_hand` is not of the schedule: only its own retry ends the problem. The last run of an alert took `took_s`; the
     threshold is `limit_s`. Of a job that does not run, `reason` and `detail` say why; or of a subscription named
-    `address`, which is switched off; or of so many `more` jobs together. `over_by` says how it ended.
+    `address`, which is switched off; or of so many `more` jobs together. `over_by` says how it ended. `is_share`: some
+    of the job's runs are skipped.
     """
 
     kind: str
@@ -61,6 +62,7 @@ class Problem(Struct, frozen=True, omit_defaults=True):
     address: str = ""
     more: int = 0
     over_by: str = ""
+    is_share: bool = False
 
     @property
     def key(self) -> str:

@@ -210,6 +210,11 @@ class Services(Deployment):
         if not credential.may(needed):
             raise Forbidden(credential.role, needed)
 
+    def is_suspended(self, tenant: str, now: float) -> bool:
+        """Whether the platform has suspended the tenant."""
+        rules = self.known_tenants.rules(tenant, now)
+        return rules is not None and rules.state == SUSPENDED
+
     def admit_target(self, tenant: str, now: float) -> None:
         """Count a request of a run's target, whose token is proven. Raises Unauthenticated, RateExceeded."""
         rules = self.known_tenants.rules(tenant, now)

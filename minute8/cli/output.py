@@ -78,6 +78,9 @@ def console(*, on_stderr: bool = False) -> Console:
     )
 
 
+SUSPENDED: Final = "minute8: the platform has suspended the tenant: nothing runs"
+
+
 def say(line: str) -> None:
     """Print a line on stderr."""
     typer.echo(visible(line), err=True)

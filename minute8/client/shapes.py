@@ -143,6 +143,7 @@ class JobPage(TypedDict):
 
     jobs: list[Job]
     health: NotRequired[dict[str, JobHealth]]
+    suspended: bool
     corrupt: list[CorruptJob]
     matched: NotRequired[int]
     next_cursor: str | None
@@ -907,6 +908,7 @@ class TenantOverview(TypedDict):
     """What a first look needs."""
 
     at: str
+    suspended: bool
     job_counts: JobStates | None
     past: PastDay
     open: OpenRuns

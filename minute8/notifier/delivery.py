@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common.notices.subscription import Notice, Subscription
 from common.runs.outcome import Outcome
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.tenant import TenantRules
 from executor.targets import answers
 from executor.targets.clients import client
 from executor.targets.http_endpoint import HttpEndpoints, Outgoing
@@ -71,12 +68,3 @@ def _published(subscription: Subscription, message: Notice) -> Outcome:
 def subject_of(subscription: Subscription) -> str:
     """One line for an e-mail. Tenant and name are ids, so nothing in it is markup. Pure."""
     return f"Minute8: {subscription.tenant}, {subscription.name}"[:_SUBJECT_CHARS]
-
-
-def refusal(target: Mapping[str, Any], rules: TenantRules) -> str:
-    """Why the platform does not let this address be called now; empty if it does. Pure."""
-    if is_minute8_resource(target):
-        return "NotAllowed: it is a part of Minute8 itself"
-    if not is_allowed(target, rules.allowed_targets):
-        return "NotAllowed: the platform does not allow the tenant this address"
-    return ""

@@ -30,7 +30,7 @@ from common.jobs.job import DELETED
 from common.jobs.not_running import address_off, listing
 from common.notices import grouping
 from common.notices.message import body, described
-from common.notices.store import Subscriptions
+from common.notices.store import Subscriptions, not_allowed, refusal
 from common.notices.subscription import (
     ALERTS,
     FAILURES,
@@ -51,7 +51,7 @@ from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from executor.targets.http_endpoint import NOT_SIGNED
-from minute8.notifier.delivery import TIMEOUT_S, Deliver, refusal
+from minute8.notifier.delivery import TIMEOUT_S, Deliver
 from minute8.notifier.problem_reader import AlertSpan, JobLabels, ProblemReader, Stopped
 
 # As often as ticks plan.
@@ -183,7 +183,7 @@ class Notifier:
             return []
         enabled = [subscription for subscription in subscriptions if subscription.state.disabled_at is None]
         happenings = self._happenings(tenant, enabled, rules.run_retention_s, now)
-        happenings.stopped = stopped
+        happenings.stopped = stopped.with_addresses(not_allowed(subscriptions, rules))
         happenings.subscriptions = frozenset(subscription.name for subscription in subscriptions)
         notices: list[OutgoingNotice] = []
         for subscription in subscriptions:
@@ -314,7 +314,8 @@ class Notifier:
             reported = [
                 problem
                 for problem, job in (*stopped.problems, *news)
-                if problem.address or subscription.takes(problem.job_id, job.name, job.tags)
+                if problem.address != subscription.name
+                and (problem.address or subscription.takes(problem.job_id, job.name, job.tags))
             ]
             grouping.change_reasons(state, reported)
             counted = () if subscription.is_filtered else stopped.counted

@@ -5,6 +5,7 @@ Every read is bounded.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,6 +95,11 @@ class Stopped:
     counted: tuple[Problem, ...] = ()
     addresses: frozenset[str] = frozenset()
     complete: bool = True
+
+    def with_addresses(self, notes: Iterable[not_running.NotRunning]) -> Stopped:
+        """The same with addresses of which nobody has noted anything."""
+        more = ((_stopped(note), JobLabels()) for note in notes)
+        return dataclasses.replace(self, problems=(*self.problems, *more))
 
     @property
     def keys(self) -> frozenset[str]:
@@ -342,6 +348,7 @@ def _stopped(note: not_running.NotRunning) -> Problem:
         reason=note.reason,
         detail=note.detail,
         address=address,
+        is_share=note.is_share,
     )
 
 

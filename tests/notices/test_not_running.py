@@ -236,6 +236,128 @@ def test_a_retry_that_a_hold_stops_is_told_until_it_is_given_up(telling: Telling
     assert telling.events == [("waits", ""), ("waits", "runs_again")]
 
 
+@pytest.mark.parametrize("damage", [{"revision": "x"}, {"spec": "{"}, {"state": 7}, {"schedule": None}])
+def test_a_job_that_cannot_be_read_is_told_until_it_is_put_again(
+    telling: Telling, damage: dict[str, Any]
+) -> None:
+    telling.put()
+    telling.minutes(3)
+    jobs = telling.world.table("jobs")
+    jobs.put({**(jobs.get(keys.job("alice", "report")) or {}), **damage})
+    telling.minutes(6)
+    assert telling.overview == {"report": "unreadable"}
+    assert telling.texts == ["Minute8, alice: 1 job not running: unreadable (report)."]
+    telling.put()
+    telling.minutes(6)
+    assert telling.overview == {}
+    assert telling.events == [("unreadable", ""), ("unreadable", "changed")]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"at": "2026-11-21T03:40:00Z", "exclude": {"dates": ["2026-11-21"]}},
+        {"cron": "0 0 * * 6", "exclude": {"weekdays": ["sat"]}},
+    ],
+)
+def test_a_schedule_that_excludes_all_its_times_is_told_at_once(
+    telling: Telling, fields: dict[str, Any]
+) -> None:
+    stored = telling.world.registry.put("alice", "report", job(**fields))
+    assert stored.not_running == "never_fires"
+    telling.minutes(3)
+    assert telling.texts == ["Minute8, alice: 1 job not running: never_fires (report)."]
+    telling.world.registry.put("alice", "report", job(cron="0 0 * * 6", exclude={"weekdays": ["sun"]}))
+    assert telling.overview == {}
+
+
+def test_a_calendar_that_takes_the_date_of_a_one_off_is_told(telling: Telling) -> None:
+    store, now = calendars(telling.world), telling.world.clock.now()
+    store.put("alice", "holidays", {"dates": ["2026-11-25"]}, now)
+    once = job(at="2026-11-21T05:20:00Z", exclude={"calendars": ["holidays"]})
+    assert telling.world.registry.put("alice", "once", once).not_running == ""
+    store.put("alice", "holidays", {"dates": ["2026-11-21"]}, now)
+    assert list(jobs_that_end(telling.world.store, "alice", "holidays")) == ["once"]
+    telling.minutes(3)
+    assert telling.texts == ["Minute8, alice: 1 job not running: never_fires (once)."]
+
+
+def test_a_one_off_whose_time_came_in_a_pause_is_told_until_it_runs_by_hand(telling: Telling) -> None:
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:20:00Z"))
+    telling.world.store.pause("alice", "once", "")
+    telling.minutes(12)
+    assert telling.overview == {}
+    telling.world.store.resume("alice", "once")
+    telling.minutes(3)
+    assert telling.texts == ["Minute8, alice: 1 job not running: never_fires (once)."]
+    telling.world.manual.run_now("alice", "once", "by-hand")
+    telling.minutes(3)
+    assert telling.overview == {}
+
+
+def test_a_job_of_two_instants_that_are_both_denied_is_told(telling: Telling) -> None:
+    instants = [{"at": "2026-11-21T03:15:00Z"}, {"at": "2026-11-21T03:17:00Z"}]
+    telling.world.registry.put("alice", "twice", job(schedules=instants))
+    telling.only(allowed_targets=[])
+    telling.minutes(10)
+    assert telling.overview == {"twice": "target_not_allowed"}
+
+
+@pytest.mark.parametrize(("cron", "is_told"), [("15 3 21 * *", True), ("15 * * * *", False)])
+def test_a_skipped_run_that_no_other_follows_soon_is_told_at_once(
+    telling: Telling, cron: str, is_told: bool
+) -> None:
+    telling.put(cron=cron)
+    telling.only(allowed_targets=[])
+    telling.minutes(8)
+    assert telling.overview == ({"report": "target_not_allowed"} if is_told else {})
+
+
+def test_a_monthly_run_that_an_outage_lost_is_told(telling: Telling) -> None:
+    telling.put(cron="40 3 21 * *", catch_up="none")
+    telling.world.clock.move_to(at("2026-11-21T05:05:00Z"))
+    telling.minutes(12)
+    assert telling.overview == {"report": "missed"}
+
+
+def test_what_ended_says_why_its_last_run_was_skipped(telling: Telling) -> None:
+    telling.put(max_runs=2)
+    telling.only(allowed_targets=[])
+    telling.minutes(10)
+    (note,) = notes.stopped_now(telling.world.tables.jobs, "alice").notes
+    assert note.reason == "ended" and "its last run was skipped: the platform does not allow" in note.detail
+
+
+def test_a_share_of_skips_that_grows_to_all_is_told_again(telling: Telling) -> None:
+    telling.put()
+    allowed = telling.rules.of_all.allowed_targets
+    for nth in range(40):
+        telling.only(allowed_targets=[] if nth % 5 == 0 else allowed)
+        telling.minutes(1)
+    (note,) = notes.stopped_now(telling.world.tables.jobs, "alice").notes
+    assert note.is_share
+    telling.only(allowed_targets=[])
+    telling.minutes(8)
+    (note,) = notes.stopped_now(telling.world.tables.jobs, "alice").notes
+    assert "runs in a row were skipped" in note.detail
+    assert telling.texts == ["Minute8, alice: 1 job not running: target_not_allowed (report)."] * 2
+
+
+def test_a_backfill_that_is_denied_is_told_until_one_runs(telling: Telling) -> None:
+    allowed = telling.rules.of_all.allowed_targets
+    telling.put(cron="0 3 * * *")
+    telling.only(allowed_targets=[])
+    days = at("2026-11-01T00:00:00Z"), at("2026-11-20T00:00:00Z")
+    telling.world.manual.backfills.start("alice", "report", *days, concurrency=3, backfill_id="denied")
+    telling.minutes(6)
+    assert telling.overview == {"report": "target_not_allowed"}
+    assert telling.texts == ["Minute8, alice: 1 job not running: target_not_allowed (report)."]
+    telling.only(allowed_targets=allowed)
+    telling.world.manual.backfills.start("alice", "report", *days, concurrency=3, backfill_id="again")
+    telling.minutes(6)
+    assert telling.overview == {}
+
+
 def test_a_pause_by_minute8_is_told_until_it_is_resumed(telling: Telling) -> None:
     telling.put(pause_after_failures=3)
     telling.world.target.answer = lambda event: FAILS
@@ -408,6 +530,34 @@ def test_an_address_that_is_switched_off_is_told_to_the_other_and_audited(tellin
     assert [kind for kind, _ in events] == ["Address Switched Off", "Address Switched Off Over"]
     assert events[0][1].items() >= about.items()
     assert events[1][1] == {**about, "over_by": "switched_on"}
+
+
+def test_an_address_that_is_no_longer_allowed_is_told_to_the_other(telling: Telling) -> None:
+    stage, tenants = telling.stage, telling.world.table("tenants")
+    stage.subscribe(name="chat", target={"kind": "http", "url": "https://hooks.example.org/chat"})
+    tenant = tenants.get(keys.tenant("alice")) or {}
+    tenants.put({**tenant, "allowed_targets": ["hooks.example.org"]})
+    telling.minutes(4)
+    assert telling.texts == ["Minute8, alice: 1 address not running: address_not_allowed (on-call)."]
+    tenants.put(tenant)
+    telling.minutes(4)
+    assert "1 address recovered (on-call)" in _of(telling, "chat")[-1][-1]
+    assert telling.events == []
+
+
+def test_an_overview_names_a_forbidden_address_and_a_suspended_tenant(office: Office) -> None:
+    hook = {"target": {"kind": "http", "url": "https://hooks.example.com/a"}}
+    office.alice("PUT", "/v1/subscriptions/on-call", hook)
+    overview = office.alice("GET", "/v1/overview").json
+    assert (overview["suspended"], overview["not_running"]["count"]) == (False, 0)
+    office.operator("PATCH", "/v1/tenants/alice", {"allowed_targets": []})
+    office.world.clock.sleep(60)
+    (stopped,) = office.alice("GET", "/v1/overview").json["not_running"]["first"]
+    assert (stopped["subscription"], stopped["reason"]) == ("on-call", "address_not_allowed")
+    office.operator("POST", "/v1/tenants/alice/suspend")
+    office.world.clock.sleep(60)
+    assert office.alice("GET", "/v1/overview").json["suspended"]
+    assert office.alice("GET", "/v1/jobs").json["suspended"]
 
 
 def _of(telling: Telling, name: str) -> list[tuple[str, str, str, str]]:

@@ -255,7 +255,8 @@ def list_jobs(services: Services, request: Request) -> Response:
             jobs, page = jobs[: len(of_jobs)], page[: len(of_jobs)]
             cursor = write_cursor(request.tenant, list_name, places[len(jobs) - 1])
     page = _with_payloads(services, page, jobs, corrupt)
-    return Response({"jobs": page, **health, "corrupt": corrupt, "matched": matched, "next_cursor": cursor})
+    about = {"suspended": services.is_suspended(request.tenant, request.now), "corrupt": corrupt}
+    return Response({"jobs": page, **health, **about, "matched": matched, "next_cursor": cursor})
 
 
 def _with_payloads(

@@ -18,6 +18,7 @@ from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.jobs.muted_groups import Muted
 from common.jobs.not_running import NotRunning, in_force
+from common.notices.store import not_allowed
 from common.projection.entry import OPEN
 from common.storage.table import Table
 from common.timing.instants import DAY_S, rfc3339
@@ -95,7 +96,13 @@ def overview_of_tenant(services: Services, request: Request) -> Response:
     going = _open(live, now)
     muted = services.muted.now_muted(tenant, now)
     past, of_jobs = _past(services, tenant, now, live), _of_jobs(services, tenant, now, muted)
-    shown = {"past": past, "open": going, **of_jobs, "errors": _errors(services, tenant, now, muted)}
+    shown = {
+        "suspended": services.is_suspended(tenant, now),
+        "past": past,
+        "open": going,
+        **of_jobs,
+        "errors": _errors(services, tenant, now, muted),
+    }
     return Response({"at": rfc3339(int(now)), **shown}, version=_news(shown))
 
 
@@ -150,8 +157,10 @@ def _of_jobs(services: Services, tenant: str, now: float, muted: Muted) -> dict[
     quiet = muted_runs(services.tables.runs, tenant, muted, muted.last_failed.items())
     streaks = directory.streaks(tenant)
     failing_jobs, muted_jobs = failing(jobs, streaks, {job_id for job_id, _ in quiet})
-    _, addresses_off = services.subscriptions.stored.with_addresses_off(tenant, consistent=False)
-    stopped = not_running(services.store.jobs, tenant, streaks, addresses_off)
+    subscriptions, addresses = services.subscriptions.stored.with_addresses_off(tenant, consistent=False)
+    if rules := services.known_tenants.rules(tenant, now):
+        addresses += not_allowed(subscriptions, rules)
+    stopped = not_running(services.store.jobs, tenant, streaks, addresses)
     fires = Fires.of(services.store.jobs, tenant, now, _AHEAD_CPU_S)
     next_jobs = soonest(jobs, fires.next, _NEXT_SHOWN)
     return {

@@ -91,6 +91,9 @@ class JobPage(ResponseBody, kw_only=True):
         dict[str, JobHealth] | None,
         Meta(description="With `health=true`: the health of each job of this page, by its id."),
     ] = None
+    suspended: Annotated[
+        bool, Meta(description="Whether the platform has suspended the tenant: nothing runs.")
+    ]
     corrupt: Annotated[
         list[CorruptJob],
         Meta(description="The jobs of this page that cannot be read; only in lists without a search."),

@@ -119,6 +119,9 @@ class TenantOverview(ResponseBody):
     """What a first look needs."""
 
     at: Annotated[Instant, Meta(description="When this was read.")]
+    suspended: Annotated[
+        bool, Meta(description="Whether the platform has suspended the tenant: nothing runs.")
+    ]
     job_counts: Annotated[
         JobStates | None, Meta(description="null: the directory of jobs is being made; ask again.")
     ]

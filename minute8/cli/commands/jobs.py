@@ -17,6 +17,7 @@ from minute8.cli import output
 from minute8.cli.commands.many import change_each
 from minute8.cli.options import AsJson, JobId, JobIds, complete_states, complete_tags, with_options
 from minute8.cli.output import (
+    SUSPENDED,
     console,
     field_text,
     print_json,
@@ -126,6 +127,8 @@ def _pages(
     cursor = None
     while True:
         page = client.list_jobs_page(cursor=cursor, health=with_health, **{"limit": _MAX_PAGE_JOBS, **query})
+        if cursor is None and page["suspended"]:
+            say(SUSPENDED)
         corrupt += page["corrupt"]
         yield from ((job, page["health"][job["job_id"]] if with_health else None) for job in page["jobs"])
         if (cursor := page["next_cursor"]) is None:

@@ -16,7 +16,7 @@ from common.timing.instants import DAY_S, relative, rfc3339
 from minute8.cli import output
 from minute8.cli.commands.failures import error_words
 from minute8.cli.options import AsJson
-from minute8.cli.output import console, plural, print_json, seconds, share
+from minute8.cli.output import SUSPENDED, console, plural, print_json, say, seconds, share
 from minute8.cli.session import session
 from minute8.client.shapes import FailingJobs, StoppedJobs
 
@@ -81,6 +81,8 @@ def overview(ctx: typer.Context, as_json: AsJson = False) -> None:
         print_json(shown)
         return
     out, now = console(), session(ctx).clock.now()
+    if shown["suspended"]:
+        say(SUSPENDED)
     if jobs := shown["job_counts"]:
         out.print(f"{plural(jobs['total'], 'job')}, {jobs['active']} active")
     if past := shown["past"]:
