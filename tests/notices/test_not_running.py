@@ -816,7 +816,8 @@ class Sequence:
         step(self)
 
     def settle(self) -> None:
-        self.telling.minutes(16)
+        """Until the last one-off is due, and five minutes more."""
+        self.telling.minutes(20)
 
     def expected(self) -> dict[str, set[str]]:
         """What should be named now, with the reasons that may be given; an empty one: it may go without a name."""
