@@ -141,6 +141,11 @@ def why_over(job: Job, fired_at: int, now: float, excluded: Callable[[], Exclude
     if coming:
         names = ", ".join(schedule.named_calendars)
         return f"no fire time is left: no date of its calendars ({names}) is to come"
+    return _what_ends(job)
+
+
+def _what_ends(job: Job) -> str:
+    schedule = job.schedule
     if schedule.end_at is not None or any(part.end_at is not None for part in schedule.parts):
         limit = "max_runs" if job.spec.schedule.get("max_runs") is not None else "end_at"
         return f"no fire time is left before its {limit} ends it"
@@ -155,11 +160,8 @@ def _why_never(job: Job, after: int, excluded: Callable[[], Excluded]) -> str:
         was_paused = any(pause.from_at <= last_at < pause.until_at for pause in job.pauses)
         return "its time came while the job was paused" if was_paused else ""
     days = excluded() if job.schedule.named_calendars else ()
-    return (
-        ""
-        if next_fires(job.schedule, after, 1, excluded=days)
-        else "no fire time is left: its date is excluded"
-    )
+    is_left = next_fires(job.schedule, after, 1, excluded=days)
+    return "" if is_left else "no fire time is left: its date is excluded"
 
 
 def _is_same_date(schedule: Schedule, at: int, fired_at: int) -> bool:

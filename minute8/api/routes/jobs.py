@@ -246,17 +246,16 @@ def list_jobs(services: Services, request: Request) -> Response:
         elif job.state == CORRUPT:
             corrupt.append({"job_id": job.job_id, "problem": job.note})
         last = place
-    health = {}
+    about: dict[str, Any] = {"suspended": services.is_suspended(request.tenant, request.now)}
     if request.flag("health"):
         counted = services.store.failures.counted(jobs)
         of_jobs = health_of_jobs(services, request.tenant, request.now, counted, calendars, budget)
-        health = {"health": of_jobs}
+        about["health"] = of_jobs
         if len(of_jobs) < len(jobs):
             jobs, page = jobs[: len(of_jobs)], page[: len(of_jobs)]
             cursor = write_cursor(request.tenant, list_name, places[len(jobs) - 1])
     page = _with_payloads(services, page, jobs, corrupt)
-    about = {"suspended": services.is_suspended(request.tenant, request.now), "corrupt": corrupt}
-    return Response({"jobs": page, **health, **about, "matched": matched, "next_cursor": cursor})
+    return Response({"jobs": page, **about, "corrupt": corrupt, "matched": matched, "next_cursor": cursor})
 
 
 def _with_payloads(
