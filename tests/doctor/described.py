@@ -24,6 +24,7 @@ DESCRIBING = {
 NAMES = {
     "FunctionArn": "FunctionName",
     "KMSKeyArn": "KmsKeyArn",
+    "BillingModeSummary": "BillingMode",
     "TableClassSummary": "TableClass",
     "retentionInDays": "RetentionInDays",
     "kmsKeyId": "KmsKeyId",
@@ -65,7 +66,7 @@ EXCEPTIONS: dict[str, dict[str, str]] = {
         "AWS::KMS::Key": "KeyState DeletionDate PendingDeletionWindowInDays ValidTo ExpirationModel",
     },
     "the runbook changes it": {
-        "AWS::DynamoDB::Table": "ProvisionedThroughput BillingModeSummary OnDemandThroughput WarmThroughput",
+        "AWS::DynamoDB::Table": "ProvisionedThroughput OnDemandThroughput WarmThroughput",
     },
     "a change of it holds up nothing: what it encrypts stays encrypted": {
         "AWS::SQS::Queue": "SqsManagedSseEnabled KmsDataKeyReusePeriodSeconds",

@@ -273,6 +273,57 @@ def test_what_is_not_in_the_template_is_found_too(deployed: Patient) -> None:
     assert 'MaximumMessageSize "1024" instead of 262144' in messages["ExecutionsQueue"]
 
 
+def test_a_table_with_few_units_is_found_and_one_on_demand_is_not(deployed: Patient) -> None:
+    """On demand is what the runbook makes of a table that throttles."""
+    deployed.stacks.resources["JobsTable"] = resource(
+        "DynamoDB::Table",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema={"Fn::Unheard": []},
+        TimeToLiveSpecification={"Fn::Unheard": []},
+    )
+    deployed.stacks.physical_ids["JobsTable"] = deployed.name("jobs")
+    assert problems(deployed) == []
+    units = {"ReadCapacityUnits": 1, "WriteCapacityUnits": 1}
+    deployed["dynamodb"].update_table(
+        TableName=deployed.name("jobs"), BillingMode="PROVISIONED", ProvisionedThroughput=units
+    )
+    (finding,) = problems(deployed)
+    assert 'has BillingMode "PROVISIONED" instead of "PAY_PER_REQUEST"' in finding.message
+    deployed.stacks.resources["JobsTable"]["Properties"]["BillingMode"] = "PROVISIONED"
+    assert problems(deployed) == []
+
+
+def test_policies_of_tables_and_keys_are_found_and_put_back(deployed: Patient) -> None:
+    """Either denies what the roles' policies allow: IAM's simulator is not told of it."""
+    own = [check for check in CHECKS if check.name == "policies"]
+
+    def found() -> list[Finding]:
+        return [finding for finding in examine(deployed.deployment, 30, own) if finding.level != Level.OK]
+
+    account = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    allowed = {"Effect": "Allow", "Principal": account, "Action": "kms:*", "Resource": "*"}
+    policy = {"Version": "2012-10-17", "Statement": [allowed]}
+    key = deployed["kms"].create_key(Policy=json.dumps(policy))["KeyMetadata"]["KeyId"]
+    deployed.stacks.resources["SecretsKey"] = resource("KMS::Key", KeyPolicy=policy)
+    deployed.stacks.physical_ids["SecretsKey"] = key
+    assert found() == []
+    denied = {"Effect": "Deny", "Principal": "*", "Action": "kms:Decrypt", "Resource": "*"}
+    changed = {**policy, "Statement": [allowed, denied]}
+    deployed["kms"].put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(changed))
+    arn = deployed["dynamodb"].describe_table(TableName=deployed.name("due"))["Table"]["TableArn"]
+    denied = {"Effect": "Deny", "Principal": "*", "Action": "dynamodb:PutItem", "Resource": arn}
+    deployed["dynamodb"].put_resource_policy(ResourceArn=arn, Policy=json.dumps({"Statement": [denied]}))
+    of_table, of_key = sorted(found(), key=lambda finding: "key policy" in finding.message)
+    assert "resource policy of minute8-test-due does more than the template says: deny" in of_table.message
+    assert "does more than the template says: deny kms:Decrypt on *" in of_key.message
+    for finding in (of_table, of_key):
+        assert finding.repair
+        finding.repair.do()
+    assert found() == []
+    deployed.stacks.resources["SecretsKey"]["Properties"]["KeyPolicy"] = {"Fn::Unheard": []}
+    assert [finding.message for finding in found()] == ["SecretsKey: the doctor cannot read its KeyPolicy"]
+
+
 def test_a_filter_is_found_and_taken_off(deployed: Patient) -> None:
     """moto keeps no filter."""
     filters = {"Filters": [{"Pattern": "{}"}]}

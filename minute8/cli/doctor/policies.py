@@ -1,4 +1,4 @@
-"""Whether roles and queues have the policies of the deployed template, statement by statement.
+"""Whether roles, queues, tables and keys have the policies of the deployed template, statement by statement.
 
 IAM's simulator (minute8/cli/doctor/functions.py) also knows boundaries and organizations, but only what it is asked.
 """
@@ -22,6 +22,7 @@ _POLICIES_IN: Final = {
     "AWS::IAM::Role": ("AssumeRolePolicyDocument", "Policies"),
     "AWS::IAM::Policy": ("PolicyDocument", "Roles"),
     "AWS::SQS::QueuePolicy": ("PolicyDocument", "Queues"),
+    "AWS::KMS::Key": ("KeyPolicy",),
 }
 # A policy may name an account by its number; AWS then shows the ARN of the account's root.
 _ACCOUNT: Final = re.compile(r"arn:[\w-]+:iam::(\d{12}):root")
@@ -29,7 +30,7 @@ _MAX_SHOWN: Final = 10
 
 
 class Policy(NamedTuple):
-    """A policy of the template. `current` reads what its holder, a role or a queue, has: None without it."""
+    """A policy of the template, empty if it has none. `current` reads what its holder has: None without it."""
 
     holder: str
     name: str
@@ -126,6 +127,8 @@ def _holds_without_keys(statement: Document) -> bool:
 
 def _of_role(resource: Resource, role: str) -> dict[str, Document]:
     """The policies by their names that a resource of the template gives a role. Raises LookupError."""
+    if not resource.type.startswith("AWS::IAM::"):
+        return {}
     if unread := resource.unknown.intersection(_POLICIES_IN.get(resource.type, ())):
         raise LookupError(f"the doctor cannot read {', '.join(sorted(unread))} of {resource.name}")
     properties = resource.properties
@@ -148,6 +151,12 @@ def _policies_of(deployment: Deployment, resource: Resource) -> Iterator[Policy]
         case "AWS::SQS::QueuePolicy":
             for url in properties["Queues"]:
                 yield _policy_of_queue(deployment, url, properties["PolicyDocument"])
+            return
+        case "AWS::KMS::Key":
+            yield _policy_of_key(deployment, resource.physical_id, properties["KeyPolicy"])
+            return
+        case "AWS::DynamoDB::Table":
+            yield _policy_of_table(deployment, resource)
             return
         case _:
             return
@@ -197,6 +206,46 @@ def _policy_of_queue(deployment: Deployment, url: str, document: Document) -> Po
         Repair(
             f"put the policy of {queue} back, as the stack's template has it",
             lambda: client.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(document)}),
+        ),
+    )
+
+
+def _policy_of_key(deployment: Deployment, key: str, document: Document) -> Policy:
+    client, name = deployment.client("kms"), "default"
+
+    def current() -> Document:
+        policy: Document = json.loads(client.get_key_policy(KeyId=key, PolicyName=name)["Policy"])
+        return policy
+
+    return Policy(
+        key,
+        "key policy",
+        document,
+        current,
+        Repair(
+            f"put the policy of {key} back, as the stack's template has it",
+            lambda: client.put_key_policy(KeyId=key, PolicyName=name, Policy=json.dumps(document)),
+        ),
+    )
+
+
+def _policy_of_table(deployment: Deployment, table: Resource) -> Policy:
+    """A policy of the table's own: it can deny what the roles' policies allow, and IAM's simulator does not know it."""
+    client, name = deployment.client("dynamodb"), table.physical_id
+    arn = f"arn:{deployment.partition}:dynamodb:{deployment.region}:{deployment.account}:table/{name}"
+
+    def current() -> Document:
+        policy: Document = json.loads(client.get_resource_policy(ResourceArn=arn)["Policy"])
+        return policy
+
+    return Policy(
+        name,
+        "resource policy",
+        {},
+        current,
+        Repair(
+            f"aws dynamodb delete-resource-policy --resource-arn {arn}",
+            lambda: client.delete_resource_policy(ResourceArn=arn),
         ),
     )
 

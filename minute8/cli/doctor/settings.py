@@ -226,8 +226,11 @@ def _read_table(deployment: Deployment, resource: Resource) -> Properties:
     table = client.describe_table(TableName=name)["Table"]
     ttl = client.describe_time_to_live(TableName=name)["TimeToLiveDescription"]
     is_on = ttl.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+    is_on_demand = table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST"
+    deployed = resource.properties.get("BillingMode", "PROVISIONED")
     return {
         **table,
+        "BillingMode": deployed if is_on_demand else "PROVISIONED",
         "TableClass": table.get("TableClassSummary", {}).get("TableClass", "STANDARD"),
         "TimeToLiveSpecification": {"AttributeName": ttl.get("AttributeName"), "Enabled": is_on},
     }
@@ -332,11 +335,12 @@ KINDS: Final[Mapping[str, Kind]] = {
         _described("events", "describe_event_bus", "Name"),
         _compared("DeadLetterConfig KmsKeyIdentifier Policy"),
     ),
-    # Billing is left out: docs/runbook/table-throttles.md changes it.
+    # On demand is always right: docs/runbook/table-throttles.md bills so. Units are auto scaling's.
     "AWS::DynamoDB::Table": Kind(
         _read_table,
         _compared(
             "KeySchema LocalSecondaryIndexes StreamSpecification TimeToLiveSpecification",
+            BillingMode="PROVISIONED",
             TableClass="STANDARD",
         ),
     ),
