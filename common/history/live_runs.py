@@ -163,12 +163,13 @@ class LiveReader:
             if logged >= _MAX_LOGGED:
                 live.complete = False
                 return
-            logged += max(portion.count, _MIN_RUNS_COUNTED)
+            logged += _MIN_RUNS_COUNTED
             try:
                 bodies = portion.bodies()
             except UNREADABLE:  # a tick reports it
                 live.complete = False
                 continue
+            logged += max(0, len(bodies) - _MIN_RUNS_COUNTED)
             for body in bodies:
                 if of_tenant in body:
                     try:

@@ -60,6 +60,7 @@ class Portion:
     """Some executions of the window that starts at `window`. Those with spread are in the window of their due time."""
 
     window: int
+    # Of a portion that is written; its reader counts the bodies.
     count: int
     data: str
     bucket: int = 0
@@ -234,14 +235,10 @@ class ExecutionLog:
         """
         span = keys.logged_between(start, end)
         for number in range(keys.LOG_BUCKETS) if bucket is None else (bucket,):
-            query = Query(
-                keys.log_partition(number), sk_between=span, attributes=("pk", "sk", "count", "data")
-            )
+            query = Query(keys.log_partition(number), sk_between=span, attributes=("pk", "sk", "data"))
             for item in self._table.query(query):
                 window, kind = keys.logged_place(item["sk"])
-                yield Portion(
-                    window, item.get("count", 0), item.get("data", ""), number, kind, keys.key_of(item)
-                )
+                yield Portion(window, 0, item.get("data", ""), number, kind, keys.key_of(item))
 
     def planned(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
         """Those of them that were enqueued."""

@@ -258,7 +258,7 @@ def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: 
     world.scheduler.tick()
     start, end = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
     before = sorted(portion.data for portion in world.index.log.planned(start, end))
-    assert sum(portion.count for portion in world.index.log.planned(start, end)) == 40
+    assert sum(len(portion.bodies()) for portion in world.index.log.planned(start, end)) == 40
     world.table("due").put({**keys.MARK, "planned_until": start, "planning_until": start})
     world.scheduler.tick()
     assert sorted(portion.data for portion in world.index.log.planned(start, end)) == before
