@@ -1,4 +1,4 @@
-"""A stage whose roles and queues have the policies of a compiled template, for the doctor to look at."""
+"""A stage whose roles, queues and keys have the policies of a compiled template, for the doctor to look at."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HeldPolicies:
         self._deployment = Deployment(
             "prod", "aws", "us-east-1", "123456789012", lambda _: self, ManualClock(0)
         )
-        # By holder and name; a role's trust and a queue's policy have no name.
+        # By holder and name; the trust of a role and the policies of queues and keys have no name.
         self._held: dict[tuple[str, str], Any] = {}
         for resource in DeployedTemplate(self._deployment).resources():
             self._hold(resource)
@@ -77,6 +77,8 @@ class HeldPolicies:
             case "AWS::SQS::QueuePolicy":
                 for queue in properties["Queues"]:
                     self._held[queue, ""] = properties["PolicyDocument"]
+            case "AWS::KMS::Key":
+                self._held[resource.physical_id, ""] = properties["KeyPolicy"]
 
     # --- clients --------------------------------------------------------------------------------
     def describe_stacks(self, StackName: str) -> dict[str, Any]:
@@ -110,6 +112,12 @@ class HeldPolicies:
 
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
         return {"Attributes": {"Policy": json.dumps(self._held[QueueUrl, ""])}}
+
+    def get_key_policy(self, KeyId: str, PolicyName: str) -> dict[str, Any]:
+        return {"Policy": json.dumps(self._held[KeyId, ""])}
+
+    def get_resource_policy(self, ResourceArn: str) -> None:
+        raise ClientError({"Error": {"Code": "PolicyNotFoundException", "Message": ""}}, "GetResourcePolicy")
 
 
 def _physical_id(name: str, resource: dict[str, Any]) -> str:
