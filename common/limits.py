@@ -162,7 +162,9 @@ MAX_EXCLUDED_DATES: Final = 400
 MAX_CALENDARS: Final = 10
 # | calendars of a tenant | {MAX_TENANT_CALENDARS} | 409 |
 MAX_TENANT_CALENDARS: Final = 100
-# | values that the aliases of a YAML file repeat | 100,000 | the import refuses the file |
+# | values that the aliases of a YAML file repeat; characters of one of its numbers | 100,000; 1,000 | the import
+#   refuses the file |
+# | variables before an entry of a crontab | 200 | the import refuses the entry |
 # | jobs of a file to `import` | none; a line of a crontab takes 0.5 KB of the command's memory. The file is sent once,
 #   1,000 jobs a request | from the first refused request on, the rest is only checked |
 # | dates of a calendar | {MAX_DATES} | 400 |

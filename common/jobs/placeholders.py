@@ -176,12 +176,11 @@ def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[t
     """Each string that contains the mark, and its path: `payload.files.0`. Raises InvalidInput if it nests too deep."""
     if depth >= PAYLOAD_LEVELS and isinstance(payload, list | dict):
         raise InvalidInput("payload", f"nests deeper than {PAYLOAD_LEVELS} levels", accepted="flatter JSON")
-    if isinstance(payload, str):
-        if mark in payload:
-            yield path, payload
-    elif isinstance(payload, list):
-        for number, item in enumerate(payload):
-            yield from strings(item, f"{path}.{number}", mark, depth + 1)
-    elif isinstance(payload, dict):
-        for name, value in payload.items():
+    if isinstance(payload, str) and mark in payload:
+        yield path, payload
+    parts = enumerate(payload) if isinstance(payload, list) else ()
+    for name, value in payload.items() if isinstance(payload, dict) else parts:
+        if (
+            mark in value if isinstance(value, str) else isinstance(value, list | dict)
+        ):  # 64,000 values are passed over
             yield from strings(value, f"{path}.{name}", mark, depth + 1)

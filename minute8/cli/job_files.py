@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from minute8.cli.output import unreadable
 from minute8.cli.sources.source_job import NoEquivalent, loads, payload_of
-from minute8.cli.sources.yaml_text import bounded_loader, check_repeated
+from minute8.cli.sources.yaml_text import beyond, bounded_loader, check_repeated
 from minute8.client.jobs import definition_to_create
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson")
@@ -163,8 +163,10 @@ def yaml_entries(text: str) -> list[tuple[int, Any]]:
             document = payload_of(value, lambda part: part, "the document")
             if document is not None:  # as behind a last `---`
                 entries += zip(lines, document if is_list else [document], strict=True)
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise ValueError(f"not YAML: {error}") from None
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(f"not YAML: {beyond(error)}") from None
     return entries
 
 

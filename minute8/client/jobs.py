@@ -22,6 +22,7 @@ from minute8.client.operations import (
     pages,
 )
 from minute8.client.shapes import BulkLine, BulkResult, Job, JobHealth
+from minute8.client.transport import encoded
 
 # What the API accepts in one bulk request.
 MAX_BULK: Final = 4 * 1024 * 1024
@@ -133,7 +134,7 @@ def _requests(jobs: Iterable[Json]) -> Iterator[list[bytes]]:
     lines: list[bytes] = []
     size = 0
     for job in jobs:
-        line = json.dumps(job, ensure_ascii=False, separators=(",", ":")).encode()
+        line = encoded(job)
         if lines and (len(lines) == MAX_LINES or size + len(line) + 1 > MAX_BULK):
             yield lines
             lines, size = [], 0

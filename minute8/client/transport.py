@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import time
@@ -119,19 +120,27 @@ def exchange(build: Callable[..., httpx.Request], request: Request[T], known: Kn
     raise problem_of(response)
 
 
+def encoded(value: object) -> bytes:
+    """JSON. What is none, such as half a character or an infinite number, is the API's to refuse."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
+
+
 def _built(build: Callable[..., httpx.Request], request: Request[Any]) -> httpx.Request:
     headers = {"If-Match": f'"{request.revision}"'} if request.revision is not None else {}
     if request.only_new:
         headers["If-None-Match"] = "*"
     if request.key is not None:
         headers["Idempotency-Key"] = f'"{request.key}"'
-    if request.lines is not None:
+    content = request.lines
+    if content is not None:
         headers["Content-Type"] = _NDJSON
+    elif request.body is not None:
+        content, headers["Content-Type"] = encoded(request.body), "application/json"
     return build(
         request.method,
         request.path,
-        json=request.body,
-        content=request.lines,
+        content=content,
         params={name: value for name, value in (request.query or {}).items() if value is not None},
         headers=headers,
     )

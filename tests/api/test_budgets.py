@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from common.history import next_fires
 from minute8.api.routes import jobs
 from tests.api.calls import Office
 from tests.worlds import job
@@ -75,3 +76,28 @@ def test_a_page_with_health_ends_at_its_budget(office: Office, monkeypatch: pyte
     first, second = pages_of(office, "/v1/jobs?limit=200&health=true")
     for page, expected in ((first, names[:2]), (second, names[2:])):
         assert [job_["job_id"] for job_ in page["jobs"]] == list(page["health"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("each_s", "expected"),
+    [(0.499, ["d", "c", "b", "a"]), (0.5, ["c", "b", "a", "d"])],
+    ids=["just below", "at the bound"],
+)
+def test_next_fires_of_a_sorted_list_take_a_second_and_a_half(
+    office: Office, monkeypatch: pytest.MonkeyPatch, each_s: float, expected: list[str]
+) -> None:
+    """The fourth schedule would begin at the bound: its job comes last, though it fires first."""
+    for n, name in enumerate("abcd"):
+        assert office.alice("PUT", f"/v1/jobs/{name}", job(cron=f"0 {9 - n} * * *")).status == 201
+    used = [0.0]
+    compute = next_fires.next_fires
+
+    def takes_its_time(*arguments: Any, **fields: Any) -> list[int]:
+        used[0] += each_s
+        return compute(*arguments, **fields)
+
+    monkeypatch.setattr(next_fires, "next_fires", takes_its_time)
+    monkeypatch.setattr(time, "thread_time", lambda: used[0])
+    answer = office.alice("GET", "/v1/jobs?sort=next")
+    assert [listed["job_id"] for listed in answer.json["jobs"]] == expected
+    assert answer.json["matched"] == 4

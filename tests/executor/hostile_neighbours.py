@@ -53,7 +53,7 @@ def hostile_job(rng: random.Random) -> dict[str, Any]:
     """Each field somewhere up to its bound; all of them together may be too much."""
     is_patched = rng.random() < 0.5
     most = 32_000 if is_patched else 64_000
-    values: Any = [rng.randrange(10) for _ in range(rng.choice([0, most // 2, most]))]
+    values: Any = rng.choices(range(10), k=rng.choice([0, most // 2, most]))
     if rng.random() < 0.3:
         values = ["{{attempt}}" for _ in range(1_000)] + ["" for _ in range(most // 2 - 8_000)]
     payload: dict[str, Any] = {"v": values, "w": ""}

@@ -20,13 +20,10 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from tests.processes import ENVIRONMENT, peak_mb
+
 if __name__ == "__main__":  # before botocore looks; a test that imports this keeps its own environment
-    os.environ |= {f"{name.upper()}_TABLE": f"test-{name}" for name in ("jobs", "due", "tenants", "runs")}
-    os.environ |= {
-        "EXECUTIONS_QUEUE_URL": "executions",
-        "PLANNING_QUEUE_URL": "planning",
-        "AWS_REGION": "us-east-1",
-    }
+    os.environ |= ENVIRONMENT
 
 from common.jobs.calendars import Calendar
 from common.planning.directory import FILING, Listing, Shard
@@ -42,7 +39,6 @@ from common.timing.instants import DAY_S
 from common.timing.schedule import CronTiming, EveryTiming, Schedule
 from common.timing.windows import WINDOW_S, planning_end
 from common.timing.zones import zone_names
-from tests.processes import peak_mb
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import TABLES, put_in_directory
 
@@ -83,6 +79,10 @@ def calendar_name(number: int) -> str:
     return f"calendar-{number}".ljust(64, "c")
 
 
+def job_name(number: int) -> str:
+    return f"job-{number}".ljust(128, "j")
+
+
 def schedules(now: int) -> Iterator[Schedule]:
     """A schedule for each job that the quota allows: some fire each second, all others are in separate groups."""
     quotas = Quotas()
@@ -115,7 +115,7 @@ def fill(dynamodb: Any, now: int) -> None:
         )
         jobs.put({**keys.calendar(TENANT, name), **to_builtins(stored)})
     for number, schedule in enumerate(schedules(now)):
-        entry = DueEntry(TENANT, f"job-{number}".ljust(128, "j"), schedule, now - 40 * DAY_S, 1, "all")
+        entry = DueEntry(TENANT, job_name(number), schedule, now - 40 * DAY_S, 1, "all")
         group = group_key(schedule)
         tx = Transaction(dynamodb)
         index.directory.open([Listing(Shard(group, 0))])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 
@@ -129,6 +131,25 @@ def test_an_unreadable_source_is_refused_by_its_field(raw: object, field: str) -
     with pytest.raises(InvalidInput) as refused:
         resolved(raw, NOW)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("took_s", [4.999, 5.0, 5.001])
+def test_icalendar_text_is_read_for_five_seconds(monkeypatch: pytest.MonkeyPatch, took_s: float) -> None:
+    run = subprocess.run
+
+    def takes_its_time(command: list[str], *, timeout: float, **fields: Any) -> Any:
+        if took_s > timeout:
+            raise subprocess.TimeoutExpired(command, timeout)
+        return run(command, **fields)
+
+    monkeypatch.setattr(subprocess, "run", takes_its_time)
+    text = ics("DTSTART;VALUE=DATE:20261224")
+    if took_s <= 5:
+        assert all_day_dates(text, date(2026, 1, 1), date(2026, 12, 31)).dates == {date(2026, 12, 24)}
+        return
+    with pytest.raises(InvalidInput, match="too long to follow") as refused:
+        all_day_dates(text, date(2026, 1, 1), date(2026, 12, 31))
+    assert refused.value.accepted == "what can be read in 5 s"
 
 
 @pytest.mark.long

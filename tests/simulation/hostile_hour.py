@@ -1,9 +1,9 @@
 """An hour of a hostile tenant at its default quotas, without the waiting, in a process of its own that is measured.
 
-    python -m tests.simulation.hostile_hour api|executor SHARE
+    python -m tests.simulation.hostile_hour api|executor|scheduler|planner|notifier SHARE
 
 Does SHARE of what the quotas allow in an hour (1 is all), and prints the peak memory after a half and at the end. The
-tables in memory are the process's, too; what only grows them (the audit, runs) is removed as it comes.
+tables are another process's, and what only grows them (the audit, runs) is removed as it comes.
 """
 
 from __future__ import annotations
@@ -15,37 +15,48 @@ import os
 import random
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.managers import BaseManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from common.config import Config
+from common.deployment import Deployment
 from common.errors import InvalidInput
+from common.notices.subscription import Subscription
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from common.storage import aws_operations
+from common.storage.table import Table, Tables
 from common.tenants.tenant import Quotas
 from executor.batch import execute_batch
 from executor.stages import Message
+from executor.targets.http_endpoint import Outgoing
+from scheduler import handler
 from tests.api.calls import Office
 from tests.api.conftest import open_office, settle
 from tests.api.test_refused_bodies import WITH_BODY, caller_of, operation, refused_bodies
+from tests.executor.endpoints import endpoints as local_endpoints
+from tests.executor.hostile_answers import script, sending
 from tests.executor.hostile_neighbours import hostile_job
 from tests.executor.hostile_neighbours import settle as settle_hostile
-from tests.processes import peak_mb
-from tests.worlds import World, open_world
+from tests.manual_clock import ManualClock
+from tests.notices.conftest import make_stage
+from tests.notices.test_hostile import failed_runs
+from tests.planning import hostile_tick
+from tests.processes import ENVIRONMENT, peak_mb
+from tests.simulation.far_tables import FarTables, far_tables
+from tests.stand_ins import AnyTenant
+from tests.worlds import World, job, make_world
 
 JOBS = 100
+SUBSCRIPTIONS = 20
 IN_A_BATCH = 100
 SERVICES = sorted(aws_operations.session_of_all_services().get_available_services())
+NOW = "2026-11-21T03:12:00Z"
 CURSORS = ("%00", "e30", "bm9uZQ", "W10", "9" * 2_000, "\u202e", "eyJ2IjoxfQ")
-
-
-def without_audit(world: World) -> None:
-    """What a real table keeps is no memory of the function's."""
-    for partition in world.dynamodb.tables["test-tenants"].values():
-        for key in [key for key in partition.items if key.startswith("AUDIT#")]:
-            partition.delete(key)
 
 
 def requests(office: Office, rng: random.Random) -> Iterator[Any]:
@@ -74,7 +85,7 @@ def api(world: World, share: float) -> Iterator[None]:
             answer = caller(*request)
             assert answer.status < 500, (request, answer.content[:300])
             if n % 500 == 0:
-                without_audit(world)
+                world.dynamodb.forget()
             if n == count // 2:
                 yield
 
@@ -98,15 +109,121 @@ def executor(world: World, share: float) -> Iterator[None]:
         ]
         execute_batch(world.executor, messages)
         world.target.calls.clear()
-        world.dynamodb.tables["test-runs"].clear()
-        without_audit(world)
+        world.dynamodb.forget()
         if nth == batches // 2:
             yield
 
 
+class StageOne:
+    """The handlers of stage one, each over the same tables; the one that is not measured is in another process."""
+
+    def __init__(self, tables: Any, now: float) -> None:
+        os.environ |= ENVIRONMENT
+        self.queues: Any = hostile_tick.Queues()
+        self.clock = ManualClock(now)
+        dynamodb: Any = FarTables(tables)
+        deployment = Deployment(
+            Config.from_env(os.environ),
+            clock=self.clock,
+            tables=Tables(lambda name: Table(dynamodb, f"test-{name}", now=self.clock.now)),
+            sqs=self.queues,
+            rules=AnyTenant(),
+        )
+        handler.deployment = lambda: deployment  # type: ignore[assignment]
+
+    def tick(self, now: int) -> list[str]:
+        """Returns the messages to planners."""
+        self.clock.move_to(now)
+        handler.handle({}, None)
+        bodies: list[str] = list(self.queues.planning)
+        self.queues.planning.clear()
+        return bodies
+
+    def plan(self, now: int, bodies: list[str]) -> None:
+        self.clock.move_to(now)
+        for body in bodies:
+            handler.handle_shares({"Records": [{"body": body}]}, None)
+
+
+class _Elsewhere(BaseManager):
+    pass
+
+
+_Elsewhere.register("stage_one", StageOne)
+
+
+def stage_one(world: World, share: float, measured: str) -> Iterator[None]:
+    """Six ticks of a tenant at its quotas, with planners: its jobs of each second fail, and SHARE of its changes."""
+    changes, runs = (round(most * share) for most in (10 * Quotas().requests_per_minute, 7_000))
+    hostile_tick.fill(world.dynamodb, int(world.clock.now()))
+    stage = (world.dynamodb.served, world.clock.now())
+    with _Elsewhere() as process:
+        here, elsewhere = StageOne(*stage), process.stage_one(*stage)  # type: ignore[attr-defined]
+        scheduler, planner = (here, elsewhere) if measured == "scheduler" else (elsewhere, here)
+        for nth in range(6):
+            for n in range(changes):
+                # Each change opens another group, and a job is over before the next tick.
+                at = {"at": world.clock.now() + 30, "after_completion": "delete"}
+                timing = ({"cron": f"{n % 60} {n // 60 % 24} * * *"}, {"every": 3_600 + n * 60}, at)[n % 3]
+                with contextlib.suppress(InvalidInput):
+                    world.registry.put("hostile", f"h{(n + nth) % 5_000}", job(**timing))
+            now = int(world.clock.now()) // 600 * 600 + 1_080
+            world.clock.move_to(now)
+            failed_runs(world, hostile_tick.TENANT, hostile_tick.job_name(nth), runs, "\x01" * 400)
+            planner.plan(now, scheduler.tick(now))
+            world.dynamodb.forget()
+            if nth == 2:
+                yield
+
+
+def notifier(world: World, share: float) -> Iterator[None]:
+    """An hour of rounds: each minute all runs fail that the quota allows, and hostile addresses are told of it."""
+    rng, rounds = random.Random(1), round(60 * share)
+    with (
+        ThreadPoolExecutor(16) as pool,
+        ThreadPoolExecutor(16) as reads,
+        contextlib.ExitStack() as servers,
+    ):
+        stage = make_stage(world, pool, reads)
+        hostile = [servers.enter_context(sending()) for _ in range(SUBSCRIPTIONS)]
+        endpoints = local_endpoints(plain_http=True)
+
+        def answer(subscription: Subscription) -> Outcome:
+            url = f"http://localhost:{hostile[int(subscription.name)].port}/"
+            request = Outgoing(url, "POST", {}, b"x" * 200_000, "ntc_0")
+            return endpoints.send(subscription.tenant, request, 5)
+
+        stage.addresses.answer = answer
+        for n in range(SUBSCRIPTIONS):
+            stage.subscribe("hostile", str(n))
+        for nth in range(rounds):
+            for server in hostile:
+                server.script = script(rng)
+            for n in range(JOBS):
+                failed_runs(world, "hostile", f"{n:03d}" + "j" * 125, 7, "\x01" * 400)
+            stage.round()
+            stage.addresses.sent.clear()
+            world.clock.sleep(60)
+            world.dynamodb.forget()
+            if nth == rounds // 2:
+                yield
+
+
+def scheduler(world: World, share: float) -> Iterator[None]:
+    return stage_one(world, share, "scheduler")
+
+
+def planner(world: World, share: float) -> Iterator[None]:
+    return stage_one(world, share, "planner")
+
+
+FUNCTIONS = {function.__name__: function for function in (api, executor, scheduler, planner, notifier)}
+
+
 def main(function: str, share: float) -> dict[str, float]:
-    with open_world() as world, Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        hour = {"api": api, "executor": executor}[function](world, share)
+    with far_tables() as tables, Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        world = make_world(tables, NOW)
+        hour = FUNCTIONS[function](world, share)
         ready_mb = peak_mb()
         next(hour)
         half_mb = peak_mb()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 from rich.progress import Progress
@@ -235,7 +235,7 @@ def _batches(jobs: Iterable[SourceJob]) -> Iterator[list[SourceJob]]:
     batch: list[SourceJob] = []
     size = 0
     for job in jobs:
-        job_size = len(json.dumps(_line(job), ensure_ascii=False).encode(errors="replace")) + 1
+        job_size = len(json.dumps(_line(job), ensure_ascii=False).encode(errors="backslashreplace")) + 1
         if batch and (len(batch) == _JOBS_IN_REQUEST or size + job_size > MAX_BULK):
             yield batch
             batch, size = [], 0
@@ -367,10 +367,15 @@ class _Summary:
 _ACTION_ORDER: tuple[Action, ...] = ("new", "changed", "same", "refused", "left over")
 
 
+# A name or an expression of a stranger's file may have a million.
+_CELL_CHARS: Final = 500
+
+
 def _row(step: Step) -> tuple[str, ...]:
     job = step.source
     why = "; ".join(filter(None, (step.why, *job.notes)))
-    return job.where, step.action, job.job_id, _schedule_in(job), why
+    cells = map(str, (job.where, step.action, job.job_id, _schedule_in(job), why))
+    return tuple(cell if len(cell) <= _CELL_CHARS else f"{cell[:_CELL_CHARS]}…" for cell in cells)
 
 
 def _schedule_in(job: SourceJob) -> str:

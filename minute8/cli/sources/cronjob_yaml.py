@@ -104,12 +104,12 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
         definition["overlap"] = _OVERLAP[policy]
     else:
         notes.append(f"concurrencyPolicy {policy} has no equal here; runs may overlap")
-    if (deadline := spec.get("startingDeadlineSeconds")) is not None:
+    if (deadline := _whole(spec, "startingDeadlineSeconds")) is not None:
         definition["start_deadline_s"] = kept = min(max(deadline, 1), _MAX_START_DEADLINE_S)
         if kept != deadline:
             bound = "shortest" if deadline < 1 else "longest"
             notes.append(f"startingDeadlineSeconds {deadline} becomes {kept}, the {bound}")
-    backoff_limit = job.get("backoffLimit")
+    backoff_limit = _whole(job, "backoffLimit")
     attempts = (_DEFAULT_BACKOFF_LIMIT if backoff_limit is None else backoff_limit) + 1
     definition["retry"] = {"max_attempts": min(attempts, MAX_ATTEMPTS)}
     if attempts > MAX_ATTEMPTS:
@@ -123,6 +123,14 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     return SourceJob(
         where, job_id, definition, notes=tuple(notes), suspended=bool(spec.get("suspend") or never)
     )
+
+
+def _whole(spec: Mapping[str, Any], name: str) -> int | None:
+    """Raises NoEquivalent if it is there and no whole number."""
+    value = spec.get(name)
+    if value is None or type(value) is int:
+        return value
+    raise NoEquivalent(f"{name} is {value!r}; accepted: a whole number, as Kubernetes takes it")
 
 
 def _whole_seconds(duration: str) -> str | int:

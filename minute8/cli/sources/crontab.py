@@ -17,9 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.hints import steps_in_range
+from common.limits import CRON_CHARS
 from minute8.cli.sources.source_job import Defaults, NoEquivalent, SourceJob, payload_of
 
-_VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*?)\s*$")
+_VARIABLE = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*\S|)\s*$")
+# Each entry's payload has all of them.
+_MAX_VARIABLES: Final = 200
 # The first words of entries of a system crontab (/etc/crontab, cron.d), which have a column for the user.
 _USERS: Final = frozenset(("root", "nobody", "daemon", "www-data", "postgres", "apache", "ubuntu"))
 # Users that are also commands: `mail -s report` is no column.
@@ -54,7 +57,8 @@ def read(text: str, defaults: Defaults) -> Iterator[SourceJob]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    # splitlines() would also end a comment at a separator that cron does not know, and make what follows an entry.
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             yield number, line
 
@@ -161,6 +165,8 @@ class _Crontab:
             self.notes.append(
                 "what follows the first % is the standard input; a percent sign of a command is \\%"
             )
+        if len(self.environment) > _MAX_VARIABLES:
+            raise NoEquivalent(f"more than {_MAX_VARIABLES} variables stand before it")
         if self.environment:
             payload["environment"] = dict(self.environment)
         definition = {
@@ -237,6 +243,8 @@ def _open_steps_note(cron: str) -> list[str]:
 
 
 def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
+    if len(cron) > CRON_CHARS:
+        raise NoEquivalent(f"an expression of {len(cron)} characters; accepted: at most {CRON_CHARS}")
     fields = cron.split()
     if len(fields) != 5:
         return cron

@@ -12,7 +12,7 @@ _EXPORT: Final = (
 _CALLS: Final = (
     "each of its entries calls an address: `minute8 jobs create NAME --cron SCHEDULE --tz ZONE --target URL`"
 )
-# What shows a format, its name, and the way.
+# What shows a format, its name, and the way. None looks back from each line: a million blank lines would have no end.
 _FOREIGN: Final = (
     (r'resource\s+"aws_(?:scheduler_schedule|cloudwatch_event_rule)"', "Terraform", _EXPORT),
     (
@@ -26,7 +26,7 @@ _FOREIGN: Final = (
         "its periods are days: give 1 as @daily, 7 as @weekly to `minute8 jobs create NAME --cron`",
     ),
     (
-        r'"Rules"\s*:\s*\[(?![^\]]*"Targets")',
+        r'\A(?![\s\S]*"Targets")[\s\S]*?"Rules"\s*:\s*\[',
         "the output of `aws events list-rules`, which has no targets",
         _EXPORT,
     ),
@@ -36,13 +36,13 @@ _FOREIGN: Final = (
         "give its OnCalendar to `minute8 jobs create --cron`: the words differ",
     ),
     (
-        r"^\s*kind:\s*CronWorkflow",
+        r"^[ \t]*kind:\s*CronWorkflow",
         "Argo's CronWorkflow",
         "it runs a workflow: give its `schedule` and `timezone` to a job whose target submits it",
     ),
     (r"^Resources:|AWSTemplateFormatVersion", "a CloudFormation template", _EXPORT),
     (
-        r"^\s*(?:chart|schedule_interval|dag_id)\b|from airflow",
+        r"^[ \t]*(?:chart|schedule_interval|dag_id)\b|from airflow",
         "an Airflow DAG",
         "give its schedule to a job whose target starts the DAG",
     ),
@@ -58,7 +58,7 @@ _FOREIGN: Final = (
         _CALLS,
     ),
     (
-        r"^\s*every\b.*\bdo\s*(?:\|.*)?$",
+        r"^[ \t]*every\b.*\bdo\s*(?:\|.*)?$",
         "whenever's schedule.rb",
         "import the crontab that it makes: `whenever | minute8 import - --target ARN`",
     ),
@@ -90,7 +90,7 @@ def without_jobs(file: str, source: str, text: str) -> str:
             f"{file} is a GitHub workflow without `on.schedule`: nothing in it fires by time; "
             "import the workflows that have one"
         )
-    kinds = list(dict.fromkeys(re.findall(r"^\s*-?\s*kind:\s*(\w+)", text, re.MULTILINE)))
+    kinds = list(dict.fromkeys(re.findall(r"^[ \t]*-?[ \t]*kind:\s*(\w+)", text, re.MULTILINE)))
     if source == "cronjob" and "CronJob" in kinds:  # inside another object, since none is one
         outer_kinds = _named([kind for kind in kinds if kind != "CronJob"]) or "another object"
         return (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,7 +89,7 @@ def payload_of(value: Any, written: Callable[[str], str] = literal, where: str =
 def _payload_of(value: Any, written: Callable[[str], str], where: str) -> Any:
     if isinstance(value, str):
         return written(value)
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, list):
         return [_payload_of(inner, written, f"{where}.{n}") for n, inner in enumerate(value)]
@@ -109,8 +111,8 @@ def loads(text: str) -> Any:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)!r} appears twice")
+        ((name, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {name!r} appears twice")
     return fields
 
 

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 # Each value takes a character, unless an alias repeats it. Some lines of aliases of aliases stand for billions.
 _MAX_REPEATED: Final = 100_000
+# JSON's readers take no more digits, and a hexadecimal number or one of base 60 may have more than characters.
+_MAX_NUMBER_CHARS: Final = 1_000
 
 
 def load_documents(text: str) -> list[Any]:
@@ -35,16 +37,39 @@ def load_documents(text: str) -> list[Any]:
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise ValueError(f"{line}{error.problem}; of a template, import what it renders") from error
-    except (yaml.YAMLError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(beyond(error)) from None
     return documents
 
 
+def beyond(error: RecursionError | OverflowError) -> str:
+    """What PyYAML cannot take."""
+    return (
+        "it nests too deeply" if isinstance(error, RecursionError) else "it has a character beyond Unicode's"
+    )
+
+
 def bounded_loader() -> Any:
-    """A loader of YAML that refuses merge keys (`<<`) that multiply: a few lines of them would fill the memory."""
+    """A loader of YAML whose values have bounds: a few lines of merge keys (`<<`) would fill the memory.
+
+    What it cannot make raises ValueError or a YAMLError.
+    """
     import yaml
 
     class Bounded(yaml.SafeLoader):
+        def construct_object(self, node: Any, deep: bool = False) -> Any:
+            line, tag = node.start_mark.line + 1, node.tag.rpartition(":")[2]
+            if tag == "int" and len(node.value) > _MAX_NUMBER_CHARS:
+                raise ValueError(
+                    f"line {line}: a number of more than {_MAX_NUMBER_CHARS} characters: quote it"
+                )
+            try:
+                return super().construct_object(node, deep)
+            except (LookupError, AttributeError, TypeError, ArithmeticError):
+                raise ValueError(f"line {line}: this is no {tag}") from None
+
         def flatten_mapping(self, node: Any) -> None:
             super().flatten_mapping(node)
             if len(node.value) > _MAX_REPEATED:
