@@ -20,7 +20,13 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.release
 @pytest.mark.parametrize(
     ("function", "part"),
-    [("api", "0.001"), ("executor", "0.01"), ("scheduler", "0.01"), ("notifier", "0.05")],
+    [
+        ("api", "0.001"),
+        ("executor", "0.01"),
+        ("scheduler", "0.01"),
+        ("planner", "0.01"),
+        ("notifier", "0.05"),
+    ],
 )
 def test_an_hour_of_hostile_requests_stays_within_the_memory(function: str, part: str) -> None:
     share = os.environ.get("HOSTILE_HOUR", part)
