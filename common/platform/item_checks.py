@@ -144,7 +144,7 @@ class ItemChecks:
             if permits and damaged_names(permits):
                 yield _subject("runs", permits)
         for owner in (*tenants, keys.OPERATORS):
-            yield from (lost.subject for lost in self._lost(owner))
+            yield from (contradiction.subject for contradiction in self._lost_items(owner))
         yield from ProjectionChecks(self.tables, self.clock).suspects(tenants)
 
     def look(self, name: str) -> list[Contradiction]:
@@ -153,7 +153,11 @@ class ItemChecks:
         item = self.tables.named(table).get(keys.Key(pk=pk, sk=sk))
         tenant = pk.partition("#")[0] if pk != keys.OPERATORS else pk
         if item is None:
-            return [lost for lost in self._lost(tenant) if lost.subject.name == name]
+            return [
+                contradiction
+                for contradiction in self._lost_items(tenant)
+                if contradiction.subject.name == name
+            ]
         if table == "runs":
             checks = ProjectionChecks(self.tables, self.clock)
             if checks.has(item):
@@ -173,7 +177,7 @@ class ItemChecks:
         elif kind.named is _api_key and (problem := self._key_problem(item)):
             yield Contradiction(KEY_DIFFERS, _subject(kind.table, item), problem)
 
-    def _lost(self, owner: str) -> Iterator[Contradiction]:
+    def _lost_items(self, owner: str) -> Iterator[Contradiction]:
         """What the audit has stored and not deleted, and is gone."""
         if owner != keys.OPERATORS and TenantChecks(self.tables, self.clock).is_gone(owner):
             return

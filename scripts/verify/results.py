@@ -44,10 +44,10 @@ def allowed(calls: Sequence[Call], runs: Mapping[str, Mapping[str, Any]]) -> lis
         name = call.execution_id, call.attempt
         at = first.setdefault(name, call.at)
         run = runs.get(call.execution_id, {})
-        lost = [lost for lost in run.get("lost_calls", ()) if lost["attempt"] == call.attempt]
-        is_allowed = again[name] <= len(lost)
+        lost_calls = [each for each in run.get("lost_calls", ()) if each["attempt"] == call.attempt]
+        is_allowed = again[name] <= len(lost_calls)
         if run.get("status") == DISPATCHED:
-            recorded_at = float(lost[0]["started_at"]) + _AFTER_RECORDED_CALL_S if lost else 0.0
+            recorded_at = float(lost_calls[0]["started_at"]) + _AFTER_RECORDED_CALL_S if lost_calls else 0.0
             is_allowed = call.at >= (recorded_at or at + _AFTER_SEEN_CALL_S)
         again[name] += 1
         if call.at == at or not is_allowed:

@@ -225,9 +225,9 @@ def test_a_wiped_table_of_tenants(desk: Desk, loss: list[str]) -> None:
     assert {"item": table.get(keys.tenant("alice")), "list": table.get(keys.tenant_listing("alice"))} == twins
     assert "item-lost tenants alice SECRET#token: left: store it again" in done.out
     named = json.loads(desk(*verify, "--json").out)["contradictions"]
-    lost = {each["of"].rpartition("#")[0] for each in named if each["name"] == "item-lost"}
-    assert len(named) > len(lost) == 3  # several keys
-    assert lost == {"tenants alice SECRET", "tenants alice KEYREF", "tenants OPERATORS# KEYREF"}
+    lost_items = {each["of"].rpartition("#")[0] for each in named if each["name"] == "item-lost"}
+    assert len(named) > len(lost_items) == 3  # several keys
+    assert lost_items == {"tenants alice SECRET", "tenants alice KEYREF", "tenants OPERATORS# KEYREF"}
     world.run_until("2026-11-21T03:41:00Z", ticks=True)
     assert {run["status"] for run in world.run_items("alice", "often")} == {"succeeded"}
 

@@ -297,7 +297,7 @@ def test_policies_of_tables_and_keys_are_found_and_put_back(deployed: Patient) -
     """Either denies what the roles' policies allow: IAM's simulator is not told of it."""
     own = [check for check in CHECKS if check.name == "policies"]
 
-    def found() -> list[Finding]:
+    def policy_findings() -> list[Finding]:
         return [finding for finding in examine(deployed.deployment, 30, own) if finding.level != Level.OK]
 
     account = {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
@@ -306,22 +306,24 @@ def test_policies_of_tables_and_keys_are_found_and_put_back(deployed: Patient) -
     key = deployed["kms"].create_key(Policy=json.dumps(policy))["KeyMetadata"]["KeyId"]
     deployed.stacks.resources["SecretsKey"] = resource("KMS::Key", KeyPolicy=policy)
     deployed.stacks.physical_ids["SecretsKey"] = key
-    assert found() == []
+    assert policy_findings() == []
     denied = {"Effect": "Deny", "Principal": "*", "Action": "kms:Decrypt", "Resource": "*"}
     changed = {**policy, "Statement": [allowed, denied]}
     deployed["kms"].put_key_policy(KeyId=key, PolicyName="default", Policy=json.dumps(changed))
     arn = deployed["dynamodb"].describe_table(TableName=deployed.name("due"))["Table"]["TableArn"]
     denied = {"Effect": "Deny", "Principal": "*", "Action": "dynamodb:PutItem", "Resource": arn}
     deployed["dynamodb"].put_resource_policy(ResourceArn=arn, Policy=json.dumps({"Statement": [denied]}))
-    of_table, of_key = sorted(found(), key=lambda finding: "key policy" in finding.message)
+    of_table, of_key = sorted(policy_findings(), key=lambda finding: "key policy" in finding.message)
     assert "resource policy of minute8-test-due does more than the template says: deny" in of_table.message
     assert "does more than the template says: deny kms:Decrypt on *" in of_key.message
     for finding in (of_table, of_key):
         assert finding.repair
         finding.repair.do()
-    assert found() == []
+    assert policy_findings() == []
     deployed.stacks.resources["SecretsKey"]["Properties"]["KeyPolicy"] = {"Fn::Unheard": []}
-    assert [finding.message for finding in found()] == ["SecretsKey: the doctor cannot read its KeyPolicy"]
+    assert [finding.message for finding in policy_findings()] == [
+        "SecretsKey: the doctor cannot read its KeyPolicy"
+    ]
 
 
 def test_a_filter_is_found_and_taken_off(deployed: Patient) -> None:

@@ -118,10 +118,10 @@ class Site:
         """What the doctor says of planning and of the audit."""
         clock, audit = SystemClock(), Audit(self.tenants)
         planning = findings(PlanningState(self.stage.index._table, clock, "test"))
-        told = [finding.message for finding in planning if finding.level != Level.OK]
+        words = [finding.message for finding in planning if finding.level != Level.OK]
         for owner in (*TENANTS, keys.OPERATORS):
-            told += [tampering.name for tampering in verified(audit, owner, clock.now()).tamperings]
-        return told
+            words += [tampering.name for tampering in verified(audit, owner, clock.now()).tamperings]
+        return words
 
     def failed_requests(self) -> list[str]:
         """What the API answers with an error of ours, and what it refuses bob."""
@@ -161,7 +161,7 @@ class Site:
             self.counts["repaired"] += 1
         return wrong
 
-    def lost(self, until: int) -> list[str]:
+    def lost_runs(self, until: int) -> list[str]:
         """What is wrong with bob's runs."""
         due = [execution for job in self.jobs if job.tenant == "bob" for execution in expected(job, 0, until)]
         due = [execution for execution in due if execution.fire_at >= self.began_at]
@@ -232,9 +232,9 @@ def test_fifty_live_damages(site: Site) -> None:
     assert site.check() == [], "before anything is damaged"
     for number in range(1, COUNT + 1):
         damage, began = site.choose(rng), time.monotonic()
-        found = site.play(damage)
-        wrong += [f"{damage}: {problem}" for problem in found]
-        print(f"{number} {time.monotonic() - began:.0f} s {damage}: {found or 'well'}", flush=True)
-    wrong += site.lost(int(time.time()) - 60)
+        problems = site.play(damage)
+        wrong += [f"{damage}: {problem}" for problem in problems]
+        print(f"{number} {time.monotonic() - began:.0f} s {damage}: {problems or 'well'}", flush=True)
+    wrong += site.lost_runs(int(time.time()) - 60)
     print(dict(site.counts))
     assert not wrong, "\n".join(wrong)

@@ -50,7 +50,7 @@ class Pause:
     stopped_with: dict[str, Any] | None = None
     woke_with: dict[str, Any] | None = None
     has_woken: bool = False
-    left: dict[str, Any] | None = None
+    record_left: dict[str, Any] | None = None
 
     def next(self, waiting: Sequence[str]) -> str:
         """Who continues."""
@@ -65,7 +65,7 @@ class Pause:
             self.of_successor -= 1
             return SUCCESSOR
         if SLEEPER not in waiting:
-            self.left = self.left or self.record()
+            self.record_left = self.record_left or self.record()
             return SUCCESSOR
         if not self.has_woken:
             self.has_woken, self.woke_with = True, self.record()
@@ -122,25 +122,25 @@ def test_an_executor_that_wakes_after_its_lease_calls_nothing_and_changes_no_rec
             )
             if not pause.has_stopped:
                 break
-            left = pause.left or pause.record()
+            record_left = pause.record_left or pause.record()
             if died[SUCCESSOR]:  # the sleeper's receipt deletes nothing, and brings nothing back
                 world.sqs.give_back(messages[SUCCESSOR])
             world.run_until(END)
             where = (
                 f"{kind}: stopped before step {steps}, woke before step {of_successor + 1} of its successor"
             )
-            check(pause, left, kind, where)
+            check(pause, record_left, kind, where)
             played.append(pause)
             steps, of_successor = (steps + 1, 0) if pause.of_successor else (steps, of_successor + 1)
         assert any(pause.stopped_before_call and pause.lost_its_claim for pause in played)
 
 
-def check(pause: Pause, left: dict[str, Any] | None, kind: str, where: str) -> None:
+def check(pause: Pause, record_left: dict[str, Any] | None, kind: str, where: str) -> None:
     """Its call may overlap its successor's if it stopped with the request in its hands. Nothing else may."""
     calls = pause.callers
     assert not (pause.stopped_before_call and SLEEPER in calls), where
     if pause.lost_its_claim:
-        assert left == pause.woke_with, where
+        assert record_left == pause.woke_with, where
     had_prepared = bool(pause.stopped_with) and not pause.stopped_before_call
     everything_explained(
         pause.world, {("alice", "once"): [at(DUE)]}, twice=had_prepared and kind != "at most once"

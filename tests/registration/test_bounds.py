@@ -36,10 +36,10 @@ def names(count: int) -> list[str]:
 def patched(size: int) -> dict[str, Any]:
     """A job whose payload has so many bytes with its schedule's patch."""
     patch = {"w": 1}
-    whole = len('{"v":"","w":1}')
+    empty_bytes = len('{"v":"","w":1}')
     return {
         "schedule": {"schedules": [{**CRON, "payload_patch": patch}]},
-        "payload": {"v": "x" * (size - whole), "w": 0},
+        "payload": {"v": "x" * (size - empty_bytes), "w": 0},
     }
 
 

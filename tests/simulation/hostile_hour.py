@@ -158,8 +158,10 @@ def stage_one(world: World, share: float, measured: str) -> Iterator[None]:
     hostile_tick.fill(world.dynamodb, int(world.clock.now()))
     stage = (world.dynamodb.served, world.clock.now())
     with _Elsewhere() as process:
-        here, elsewhere = StageOne(*stage), process.stage_one(*stage)  # type: ignore[attr-defined]
-        scheduler, planner = (here, elsewhere) if measured == "scheduler" else (elsewhere, here)
+        measured_one, elsewhere = StageOne(*stage), process.stage_one(*stage)  # type: ignore[attr-defined]
+        scheduler, planner = (
+            (measured_one, elsewhere) if measured == "scheduler" else (elsewhere, measured_one)
+        )
         for nth in range(6):
             for n in range(changes):
                 # Each change opens another group, and a job is over before the next tick.

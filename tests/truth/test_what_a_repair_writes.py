@@ -128,10 +128,10 @@ def test_a_repair_writes_what_follows_and_never_what_decides(
     world.registry.put("acme", "second2", job(every="7m"))
     world.run_until("2026-11-21T03:33:00Z", ticks=True)
     damage(world)
-    found = [item for _, of in truth(world).all() for item in of if item.name == name]
-    assert found
+    contradictions = [item for _, of in truth(world).all() for item in of if item.name == name]
+    assert contradictions
     asked_for = specs(world)
-    for each in found:
+    for each in contradictions:
         written = {word for word in written_by(world, each) if not _SENT.search(word)}
         assert written <= FOLLOWS[name], each
     assert specs(world) == asked_for

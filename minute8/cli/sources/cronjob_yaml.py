@@ -104,12 +104,12 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
         definition["overlap"] = _OVERLAP[policy]
     else:
         notes.append(f"concurrencyPolicy {policy} has no equal here; runs may overlap")
-    if (deadline := _whole(spec, "startingDeadlineSeconds")) is not None:
+    if (deadline := _whole_number(spec, "startingDeadlineSeconds")) is not None:
         definition["start_deadline_s"] = kept = min(max(deadline, 1), _MAX_START_DEADLINE_S)
         if kept != deadline:
             bound = "shortest" if deadline < 1 else "longest"
             notes.append(f"startingDeadlineSeconds {deadline} becomes {kept}, the {bound}")
-    backoff_limit = _whole(job, "backoffLimit")
+    backoff_limit = _whole_number(job, "backoffLimit")
     attempts = (_DEFAULT_BACKOFF_LIMIT if backoff_limit is None else backoff_limit) + 1
     definition["retry"] = {"max_attempts": min(attempts, MAX_ATTEMPTS)}
     if attempts > MAX_ATTEMPTS:
@@ -125,7 +125,7 @@ def _read_job(document: Mapping[str, Any], defaults: Defaults) -> SourceJob:
     )
 
 
-def _whole(spec: Mapping[str, Any], name: str) -> int | None:
+def _whole_number(spec: Mapping[str, Any], name: str) -> int | None:
     """Raises NoEquivalent if it is there and no whole number."""
     value = spec.get(name)
     if value is None or type(value) is int:
