@@ -242,11 +242,16 @@ def _open_steps_note(cron: str) -> list[str]:
     return [f"{', '.join(items)}: {words}"] if items else []
 
 
-def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
+def _five_fields(cron: str) -> list[str]:
+    """The fields; empty if there are not five. Raises NoEquivalent."""
     if len(cron) > CRON_CHARS:
         raise NoEquivalent(f"an expression of {len(cron)} characters; accepted: at most {CRON_CHARS}")
     fields = cron.split()
-    if len(fields) != 5:
+    return fields if len(fields) == 5 else []
+
+
+def _with_both_days(cron: str, starred: re.Pattern[str]) -> str:
+    if not (fields := _five_fields(cron)):
         return cron
     minute, hour, day, month, weekday = fields
     if {day, weekday} & {"*", "?"} or not (starred.match(day) or starred.match(weekday)):
