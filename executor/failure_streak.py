@@ -17,7 +17,7 @@ from common.jobs.job import PAUSED, Job, responsible
 from common.planning.execution import BACKFILL, SCHEDULE, Execution
 from common.runs.outcome import Outcome
 from common.runs.run import REQUIRED, Run, readable_runs
-from common.runs.states import FAILED
+from common.runs.states import FAILED, SUSPENDED_TENANT
 from common.storage import keys
 from common.storage.table import Query, Table
 
@@ -88,7 +88,7 @@ class FailureStreak:
         from common.jobs.ended import is_one_off, is_rare
         from common.jobs.not_running import SKIPS, NotRunning, skipped
 
-        if execution.trigger not in (SCHEDULE, BACKFILL) or reason not in SKIPS:
+        if execution.trigger not in (SCHEDULE, BACKFILL) or reason not in (*SKIPS, SUSPENDED_TENANT):
             return
         now = self._store.clock.now()
         if execution.trigger == BACKFILL:
@@ -105,6 +105,8 @@ class FailureStreak:
                 self._begin(job, all_of)
         elif is_one_off(job.schedule) or is_rare(job.schedule, execution.fire_at):
             self._begin(job, NotRunning(reason, execution.due_at, detail))
+        elif reason == SUSPENDED_TENANT:
+            return
         elif noted := skipped(self._newest(job, execution.fire_at), now, known=job.not_running):
             self._begin(job, noted)
 

@@ -141,6 +141,8 @@ class RunEnd:
 
         `record`: of a run that ended before. `skipped`: why the run was.
         """
+        if record and job and job.not_running == "waits":  # somebody has cancelled it
+            self.failure_streak.ran(job, execution)
         is_same_job = job and job.state != DELETED and is_for_job(execution, job)
         if is_same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)

@@ -45,7 +45,7 @@ WAITS: Final = "waits"
 UNREADABLE: Final = "unreadable"
 ADDRESS_OFF: Final = "address_off"
 ADDRESS_NOT_ALLOWED: Final = "address_not_allowed"
-# Skips that nobody asked for. A suspended tenant is told by its state.
+# Skips that nobody asked for. A suspended tenant is told by its state; what it alone lost, afterwards.
 SKIPS: Final = (
     states.MISFIRE,
     states.MISSED,
@@ -69,6 +69,10 @@ OTHER_REASON: Final = "other_reason"
 # Of all jobs. A secret that is gone fails the run: that is told as a failure, `SecretMissing`.
 REASONS: Final[dict[str, Reason]] = {
     **dict.fromkeys(SKIPS, _IS_SKIPPED),
+    states.SUSPENDED_TENANT: Reason(
+        "one that no other follows within 12 hours was skipped since the tenant was suspended",
+        "it runs again",
+    ),
     PAUSED_AFTER_FAILURES: Reason("`pause_after_failures` paused it", "it is resumed"),
     ENDED: Reason(
         "its last fire time has passed: `end_at`, `max_runs` or the dates of calendars", "it changes"

@@ -220,6 +220,29 @@ def test_a_retry_that_waits_for_a_permit_is_told_and_its_run_says_for_what(telli
     assert (run.status, run.detail, telling.overview) == ("succeeded", "", {})
 
 
+def test_a_one_off_that_waits_and_is_cancelled_is_not_named_any_more(telling: Telling) -> None:
+    key = {"key": "crm", "limit": 1, "max_wait_s": 7_200}
+    long = {"completion": "callback", "callback_timeout_s": 7_200, "concurrency": key}
+    telling.world.registry.put("alice", "holder", job(at="2026-11-21T03:14:00Z", **long))
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z", **long))
+    telling.minutes(16)
+    assert telling.overview == {"once": "waits"}
+    telling.world.manual.cancel("alice", "alice:once:20261121T031500Z", "")
+    telling.minutes(2)
+    assert telling.overview == {}
+
+
+def test_a_one_off_that_a_suspension_lost_is_told_afterwards(telling: Telling) -> None:
+    telling.world.registry.put("alice", "once", job(at="2026-11-21T03:15:00Z"))
+    telling.put()
+    telling.only(state="suspended")
+    telling.minutes(6)
+    assert telling.overview == {"once": "suspended"}
+    telling.only(state="active")
+    telling.minutes(6)
+    assert telling.texts == ["Minute8, alice: 1 job not running: suspended (once)."]
+
+
 def test_a_retry_that_a_hold_stops_is_told_until_it_is_given_up(telling: Telling) -> None:
     telling.world.target.answer = lambda event: THROTTLED
     retry = {"max_attempts": 5, "base_s": 60, "max_age_s": 3_600}
