@@ -12,9 +12,10 @@ lost. So a loss is known within a tick. That look has no position; the truth che
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from common import telemetry
@@ -24,6 +25,7 @@ from common.planning.chores import Done
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import Portion
 from common.planning.queue import ExecutionsQueue
+from common.projection.state import PROJECTION
 from common.runs.run import Run
 from common.runs.unrecorded import MAX_LISTED, Unrecorded
 from common.storage import keys
@@ -64,14 +66,19 @@ class Comparison:
             self.unrecorded.remove(recorded)
         self.done.metrics[telemetry.EXECUTIONS_WITHOUT_RECORD] = len(missing_ids)
 
-    def compare(self, missing: Sequence[Execution]) -> None:
-        """List those of the executions that are lost. The projector looks again at all of them."""
+    def compare(self, missing: Sequence[Execution], recorded: Collection[str]) -> None:
+        """List those of the executions that are lost. The projector looks again at all of them.
+
+        `recorded`: the ids of those that had a record before, so that only it is lost.
+        """
         now = self.clock.now()
         sure = self._sure(missing)
         late = self._late(sure, now)
         if late:
             self.done.counts["late"] += len(late)
-        self._list([execution for execution in sure if execution.execution_id not in late], now)
+        without_record = [execution for execution in sure if execution.execution_id not in late]
+        known_by = {run.execution_id: PROJECTION for run in without_record if run.execution_id in recorded}
+        self._list(without_record, now, known_by)
 
     def look_at_recent(self, portions: Iterable[Portion]) -> list[str]:
         """List what was due since the tick before, and has neither begun nor fits into the messages that wait.
@@ -107,11 +114,13 @@ class Comparison:
         postponed = self._postponed(missing)
         return [run for run in self._sure(missing) if run.execution_id not in postponed]
 
-    def _list(self, missing: Sequence[Execution], now: float) -> None:
+    def _list(
+        self, missing: Sequence[Execution], now: float, known_by: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         if not missing:
             return
         room = MAX_LISTED - len(list(self.unrecorded.all()))
-        self.unrecorded.add(missing[: max(0, room)], now)
+        self.unrecorded.add(missing[: max(0, room)], now, known_by)
         listed = len(list(self.unrecorded.all()))
         self.done.counts["listed"] = listed
         self.done.metrics[telemetry.EXECUTIONS_WITHOUT_RECORD] = listed

@@ -30,12 +30,12 @@ from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage, parse_execution_id
-from common.planning.log import AGAIN_PLANNED, CHANGED, PLANNED, Portion
+from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey
 from common.projection.late import LateRuns, late_changes
-from common.projection.looks import NO_RECORD_AFTER_S, Again, next_look
+from common.projection.looks import NO_RECORD_AFTER_S, Again, had_records, next_look
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedRuns, ProjectedWindow
@@ -94,7 +94,7 @@ class _Round:
 class _Work:
     """The runs of one bucket: those of the plan, those that changed or are looked at again, and the notes of these.
 
-    `enqueued`: the ids of those that must have a record.
+    `enqueued`: the ids of those that must have a record. `recorded`: of those that had one.
     """
 
     # The log before this was read by earlier ticks.
@@ -103,13 +103,18 @@ class _Work:
     noted: dict[str, Execution] = field(default_factory=dict)
     looks: list[Portion] = field(default_factory=list)
     enqueued: set[str] = field(default_factory=set)
+    recorded: set[str] = field(default_factory=set)
 
     def all(self) -> Iterable[Execution]:
         """Each of them once."""
         return chain(self.planned.values(), self.noted.values())
 
     def again(self, at: int, execution: Execution) -> Again:
-        return Again(at, execution, execution.execution_id in self.enqueued)
+        if execution.execution_id not in self.enqueued:
+            return Again(at, execution)
+        return Again(
+            at, execution, AGAIN_RECORDED if execution.execution_id in self.recorded else AGAIN_PLANNED
+        )
 
 
 @dataclass(slots=True)
@@ -207,13 +212,15 @@ class Projector:
             self.index.log.forget(work.looks)
             return
         this_round.done.counts["planned"] += len(work.planned)
+        if begin < this_round.windows_until[bucket]:  # the runs table was restored
+            work.recorded |= had_records(self.index.log, bucket, begin, this_round.windows_until[bucket])
         now = self.clock.now()
         tenants = this_round.living.of(
             {execution.tenant for execution in work.all()}, this_round.done.problems
         )
         findings = self._read(work, tenants, now + (until - now) * _READING_SHARE, this_round.done)
         self.index.log.look_again(findings.again)
-        this_round.comparison.compare(findings.missing)
+        this_round.comparison.compare(findings.missing, work.recorded)
         self._suspect(findings.stuck)
         self._merge(bucket, work, findings, this_round)
         self.index.log.forget(work.looks)
@@ -236,9 +243,7 @@ class Projector:
         windows = self.windows.between(tenant, int(now) - DAY_S, int(now))
         runs = (run for window in windows for run in self.windows.runs_of(tenant, window) if run.is_open)
         executions = (parse_execution_id(tenant, f"{tenant}:{run.job_id}:{run.run_name}") for run in runs)
-        self.index.log.look_again(
-            Again(_next_tick(now), execution, is_planned=False) for execution in executions
-        )
+        self.index.log.look_again(Again(_next_tick(now), execution) for execution in executions)
 
     def _look_at_recent(self, this_round: _Round) -> None:
         self._suspect(this_round.comparison.look_at_recent(this_round.recent))
@@ -270,8 +275,10 @@ class Projector:
                     self._add(work.noted, portion, done)
             elif looked_at := self._add(work.noted, portion, done):
                 work.looks.append(portion)
-                if portion.kind == AGAIN_PLANNED:
+                if portion.kind != AGAIN:
                     work.enqueued |= looked_at
+                if portion.kind == AGAIN_RECORDED:
+                    work.recorded |= looked_at
         this_round.log.buckets.add(bucket)
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
@@ -362,6 +369,7 @@ class Projector:
             if now - execution.visible_at < NO_RECORD_AFTER_S:
                 findings.again.append(work.again(next_look(execution, 0, now), execution))
             return
+        work.recorded.add(execution.execution_id)
         run = Run.from_item(record)
         entry = RunEntry.of_run(run)
         findings.changes[execution.tenant][window][key] = entry

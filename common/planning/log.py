@@ -51,8 +51,10 @@ _PLACES: Final = "places_"
 _FAR_AT: Final = 9_999_999_999
 
 
-# What is enqueued; what changes beside the plan; what is looked at again, and of that what must have a record.
-PLANNED, CHANGED, AGAIN, AGAIN_PLANNED = "planned", "changed", "again", "again-planned"
+# What is enqueued; what changes beside the plan; what is looked at again, and of that what must have a record, and
+# what had one.
+PLANNED, CHANGED, AGAIN = "planned", "changed", "again"
+AGAIN_PLANNED, AGAIN_RECORDED = f"{AGAIN}-planned", f"{AGAIN}-recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,11 +219,11 @@ class ExecutionLog:
             writer.add(execution)
         writer.write_all()
 
-    def look_again(self, looks: Iterable[tuple[int, Execution, bool]]) -> None:
-        """Write down when to look at runs again, and whether each must have a record. Raises Busy."""
+    def look_again(self, looks: Iterable[tuple[int, Execution, str]]) -> None:
+        """Write down when to look at runs again, and of which kind that is. Raises Busy."""
         writer = LogWriter(self._table, 0)
-        for at, execution, is_planned in looks:
-            writer.add_at(window_start(at), execution, AGAIN_PLANNED if is_planned else AGAIN)
+        for at, execution, kind in looks:
+            writer.add_at(window_start(at), execution, kind)
         writer.write_all()
 
     def forget(self, looks: Iterable[Portion]) -> None:

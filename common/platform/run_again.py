@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -21,7 +22,10 @@ MAX_RUN: Final = 100
 
 
 class OfJob(NamedTuple):
-    """Executions of a job that have no record. Of those that were `sent_before` nobody knows whether they ran."""
+    """Executions of a job that have no record. Of those that were `sent_before` nobody knows whether they ran.
+
+    `known_by`: how many of them had a record or were called, by what knows of it. These are not sent again.
+    """
 
     tenant: str
     job_id: str
@@ -29,13 +33,15 @@ class OfJob(NamedTuple):
     first_due_at: int
     last_due_at: int
     sent_before: int
+    known_by: dict[str, int]
 
 
 class Plan(NamedTuple):
-    """What is sent, by its ids and by job, and the ids of those that have a record meanwhile."""
+    """The ids of what is sent; all by job; the ids of what is recorded anew, and of what has a record meanwhile."""
 
     ids: list[str]
     jobs: list[OfJob]
+    known: list[str]
     recorded: list[str]
 
 
@@ -49,7 +55,7 @@ class RunAgain:
     clock: Clock
 
     def run(self, execution_ids: Sequence[str], by: str = AWS, *, dry_run: bool = True) -> Plan:
-        """Say which of these have no record, at most MAX_RUN; without `dry_run` send them again.
+        """Say which of these have no record, at most MAX_RUN; without `dry_run` send them again, or record them anew.
 
         Raises InvalidInput; NotFound if one is not listed, and then sends none; HandOverFailed.
         """
@@ -62,14 +68,16 @@ class RunAgain:
             )
         listed, recorded = self._named(execution_ids)
         missing = self.unrecorded.missing([item.execution for item in listed.values()])
-        sent_ids = sorted(execution.execution_id for execution in missing)
+        missing_ids = sorted(execution.execution_id for execution in missing)
+        known = {name: listed[name].known_by for name in missing_ids if listed[name].known_by}
         plan = Plan(
-            sent_ids,
-            by_job([listed[execution_id] for execution_id in sent_ids]),
-            sorted({*listed, *recorded} - set(sent_ids)),
+            [name for name in missing_ids if name not in known],
+            by_job([listed[name] for name in missing_ids]),
+            list(known),
+            sorted({*listed, *recorded} - set(missing_ids)),
         )
-        if sent_ids and not dry_run:
-            self._send(missing, sent_ids, by)
+        if missing and not dry_run:
+            self._act(missing, plan, known, by)
         return plan
 
     def _named(self, execution_ids: Sequence[str]) -> tuple[dict[str, UnrecordedExecution], set[str]]:
@@ -86,18 +94,20 @@ class RunAgain:
                 raise NotFound("execution without a record", shown(text))
         return listed, recorded
 
-    def _send(self, missing: Sequence[Execution], sent_ids: Sequence[str], by: str) -> None:
+    def _act(self, missing: Sequence[Execution], plan: Plan, known: Mapping[str, str], by: str) -> None:
         now = self.clock.now()
         tx = Transaction(self.tenants.client)
         AuditedCommit(Audit(self.tenants), by, self.clock).commit(
             tx,
             keys.OPERATORS,
             "executions.run",
-            sent_ids[0],
+            (plan.ids or plan.known)[0],
             now,
-            after={"count": len(sent_ids), "ids": sent_ids},
+            after={"count": len(plan.ids), "ids": plan.ids, "recorded": plan.known or None},
         )
-        self.unrecorded.send(missing, self.queue, now)
+        self.unrecorded.record([run for run in missing if run.execution_id in known], known, now)
+        if plan.ids:
+            self.unrecorded.send([run for run in missing if run.execution_id not in known], self.queue, now)
 
 
 def by_job(unrecorded: Sequence[UnrecordedExecution]) -> list[OfJob]:
@@ -111,7 +121,8 @@ def by_job(unrecorded: Sequence[UnrecordedExecution]) -> list[OfJob]:
         of_job = list(group)
         due = [listed.execution.due_at for listed in of_job]
         sent = sum(listed.sent_at is not None for listed in of_job)
-        counted.append(OfJob(tenant, job_id, len(of_job), min(due), max(due), sent))
+        known_by = Counter(listed.known_by for listed in of_job if listed.known_by)
+        counted.append(OfJob(tenant, job_id, len(of_job), min(due), max(due), sent, dict(known_by)))
     return counted
 
 

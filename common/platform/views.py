@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import structs
 
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
-from common.platform.run_again import Plan
+from common.platform.run_again import OfJob, Plan
 from common.runs.unrecorded import UnrecordedExecution
 from common.tenants.allowed_targets import Hold
 from common.tenants.audit import Entry
@@ -106,12 +106,13 @@ def unrecorded_view(unrecorded: UnrecordedExecution) -> dict[str, Any]:
         "due_at": rfc3339(execution.due_at),
         "found_at": rfc3339(unrecorded.found_at),
         "sent_at": rfc3339(unrecorded.sent_at) if unrecorded.sent_at is not None else None,
+        "known_by": unrecorded.known_by or None,
     }
 
 
-def ran_view(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
-    """Executions without a record that were sent again, or with `dry_run` would be."""
-    jobs = [
+def of_jobs_view(jobs: Iterable[OfJob]) -> list[dict[str, Any]]:
+    """Executions without a record, by job."""
+    return [
         {
             "tenant_id": of_job.tenant,
             "job_id": of_job.job_id,
@@ -119,7 +120,18 @@ def ran_view(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
             "first_due_at": rfc3339(of_job.first_due_at),
             "last_due_at": rfc3339(of_job.last_due_at),
             "sent_before": of_job.sent_before,
+            "known_by": of_job.known_by,
         }
-        for of_job in plan.jobs
+        for of_job in jobs
     ]
-    return {"dry_run": dry_run, "sent": plan.ids, "jobs": jobs, "recorded": plan.recorded}
+
+
+def ran_view(plan: Plan, *, dry_run: bool) -> dict[str, Any]:
+    """Executions without a record that were sent again, or with `dry_run` would be."""
+    return {
+        "dry_run": dry_run,
+        "sent": plan.ids,
+        "jobs": of_jobs_view(plan.jobs),
+        "known": plan.known,
+        "recorded": plan.recorded,
+    }

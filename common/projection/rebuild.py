@@ -125,7 +125,7 @@ class Rebuild:
             expires_at[start] = max(expires_at[start], run.expires_at)
             if entry.is_open:
                 execution = parse_execution_id(tenant, run.execution_id)
-                looks.append(Again(next_look(execution, run.stuck_since, now), execution, is_planned=False))
+                looks.append(Again(next_look(execution, run.stuck_since, now), execution))
         self._log.look_again(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])

@@ -95,6 +95,8 @@ MOVES: Final[dict[str, Move]] = {
     "finish by a sign": Move((RUNNING,), (SUCCEEDED, FAILED, RETRYING), f"{_CLAIM} AND #signs = :signs"),
     "skip": Move((NONE, QUEUED), (SKIPPED,)),
     "miss": Move((NONE,), (SKIPPED,)),
+    # It had a record, which was lost with the table.
+    "record anew": Move((NONE,), (DISPATCHED,)),
     # The next attempt waits: the job is paused, its target is held, or other runs go on.
     "put off": Move((RETRYING,), (), _NEXT_ATTEMPT),
     # Before the next attempt, for example because the job was deleted.

@@ -258,6 +258,13 @@ class Runs:
                 return run
         return None
 
+    def record_anew(self, execution: Execution, known_by: str, now: float) -> None:
+        """Write a record for an execution that had one, or was called: dispatched, since nobody knows its end."""
+        detail = f"its record was lost with the runs table; that it was called says: {known_by}"
+        kept_until = max(int(now), execution.due_at) + UNSTARTED_KEPT_S
+        run = Run.of(execution, DISPATCHED, attempt=1, detail=detail, finished_at=now, expires_at=kept_until)
+        self.move("record anew", run.key, run, By())
+
     def _unrecorded(self, missed: Missed) -> tuple[int, int, int]:
         """How many of the missed fire times have no record, the first and the last of them."""
         first_at, last_at = missed.first_fire_at, missed.last_fire_at

@@ -1,6 +1,7 @@
 """Executions that were enqueued and have no record. Ticks list them in the due table, an operator runs them again.
 
-Each is kept as its message. Running one again sends that message: it is the same execution, and runs once.
+Each is kept as its message. Running one again sends that message: it is the same execution, and runs once. If only its
+record was lost, it would be called again; so what is known to have had a record is only recorded anew.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
+from common.runs.records import Runs
 from common.storage import keys
 from common.storage.expressions import PRESENT, change
 from common.storage.table import Query, Table
@@ -27,11 +30,15 @@ _RETENTION_S: Final = 30 * DAY_S
 
 @dataclass(frozen=True, slots=True)
 class UnrecordedExecution:
-    """An execution without a record: when a tick found it, and when it was last sent again (None: never)."""
+    """An execution without a record: when a tick found it, and when it was last sent again (None: never).
+
+    `known_by`: what knows that it had a record, or was called; empty: nothing does.
+    """
 
     execution: Execution
     found_at: int
     sent_at: int | None = None
+    known_by: str = ""
 
 
 class Unrecorded:
@@ -58,21 +65,32 @@ class Unrecorded:
         records = self._runs.get_many(run_keys, consistent=consistent)
         return {ids[record["pk"], record["sk"]]: record for record in records}
 
-    def add(self, executions: Iterable[Execution], now: float) -> None:
-        """Add executions to the list. One that is listed already keeps its `found_at` and `sent_at`."""
-        known = {listed.execution.execution_id for listed in self.all()}
-        items = [
+    def add(
+        self, executions: Iterable[Execution], now: float, known_by: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Add executions to the list, with what knows of them, by their ids.
+
+        One that is listed already keeps what is said of it.
+        """
+        listed = {each.execution.execution_id for each in self.all()}
+        items: list[Item] = [
             {
                 **keys.unrecorded(execution.execution_id),
                 "body": execution.encode(),
                 "due_at": execution.due_at,
                 "found_at": int(now),
+                "known_by": known_by.get(execution.execution_id, ""),
                 "expires_at": int(now) + _RETENTION_S,
             }
             for execution in executions
-            if execution.execution_id not in known
+            if execution.execution_id not in listed
         ]
         self._due.put_many(items)
+
+    def learn(self, known_by: Mapping[str, str]) -> None:
+        """Say of listed executions what knows of them, by their ids."""
+        for execution_id, source in known_by.items():
+            self._due.update_if(keys.unrecorded(execution_id), change({"known_by": source}), PRESENT)
 
     def remove(self, executions: Sequence[Execution]) -> None:
         """Take executions from the list: they have a record now, or an operator dismissed them."""
@@ -102,6 +120,12 @@ class Unrecorded:
         )
         return {listed.execution.execution_id: listed for listed in _read(items)}
 
+    def record(self, executions: Sequence[Execution], known_by: Mapping[str, str], now: float) -> None:
+        """Record anew what is known to have had a record."""
+        ExecutionLog(self._due).note(executions, now)
+        for execution in executions:
+            Runs(self._runs).record_anew(execution, known_by[execution.execution_id], now)
+
     def send(self, executions: Sequence[Execution], queue: ExecutionsQueue, now: float) -> None:
         """Enqueue executions again; the age of their retries counts from now. Raises HandOverFailed, Busy."""
         ExecutionLog(self._due).note(executions, now)
@@ -120,4 +144,5 @@ def _read(items: Iterable[Mapping[str, Any] | Item]) -> Iterator[UnrecordedExecu
         with suppress(
             UnreadableMessage, *UNREADABLE
         ):  # of a later version, or damaged: a tick lists it again
-            yield UnrecordedExecution(Execution.decode(item["body"]), item["found_at"], item.get("sent_at"))
+            execution, known_by = Execution.decode(item["body"]), str(item.get("known_by", ""))
+            yield UnrecordedExecution(execution, item["found_at"], item.get("sent_at"), known_by)

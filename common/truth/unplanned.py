@@ -39,7 +39,7 @@ _LOG_READ_S: Final = 8 * 3_600
 OF_REPAIR: Final = 0
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """The fire times of a job up to `until`: those to enqueue, and those to record as missed."""
 
     until: int
@@ -63,7 +63,7 @@ class Unplanned:
 
     def foresee(self, job: Job) -> str:
         """What `plan` would do, in words. Raises Busy, MissingCalendar."""
-        work = self._work(job)
+        work = self.work(job)
         late = [execution.fire_at for execution in work.executions]
         words = [f"enqueues {len(late)} runs ({_span(late)})"] if late else []
         words += [f"records {len(work.missed)} as missed ({_span(work.missed)})"] if work.missed else []
@@ -75,7 +75,7 @@ class Unplanned:
         Those of up to ten minutes ago run late. Of older ones its catch-up decides; the others are recorded as missed.
         Raises HandOverFailed, Busy, MissingCalendar.
         """
-        now, work = self.clock.now(), self._work(job)
+        now, work = self.clock.now(), self.work(job)
         self._record_missed(job, work.due, work.missed, now)
         log = DueIndex(self.tables.due).log.writer(now)
         near = Postponed(self.tables.due, self.queue, self.clock).postpone_distant(
@@ -85,9 +85,10 @@ class Unplanned:
         log.write()
         return work.until
 
-    def _work(self, job: Job) -> _Work:
+    def work(self, job: Job, until: int = 0) -> Work:
+        """What `plan` would do, or a tick up to `until`. Raises Busy, MissingCalendar."""
         index, now = DueIndex(self.tables.due), self.clock.now()
-        until = index.ensure_mark(now).planning_until
+        until = max(until, index.ensure_mark(now).planning_until)
         excluded = Calendars(self.tables.jobs).excluded(job.tenant, job.schedule)
         since = max(job.effective_at, int(now) - _LOOKBACK_S)
         due = newest_fires(job.schedule, since, until, _MAX_FIRES, excluded=excluded)
@@ -102,7 +103,7 @@ class Unplanned:
             for fire_times, first_due_at in ((caught_up, int(now)), (late, 0))
             for fire_at in fire_times
         ]
-        return _Work(until, due, executions, set(older[: len(older) - len(caught_up)]))
+        return Work(until, due, executions, set(older[: len(older) - len(caught_up)]))
 
     def _without_logged(self, job: Job, fire_times: Sequence[int]) -> list[int]:
         """The fire times that no tick enqueued: the others wait in the queue, or the comparison lists them."""

@@ -1927,8 +1927,9 @@ class PlatformOperations:
         """Send executions again that have no record.
 
         Only with `send` up to 100 executions are enqueued again. They are the same executions: each has one
-        record. If only its record was lost, it is called again. One that has a record meanwhile is not sent.
-        `not-found`: an id is not in the list.
+        record. What is known to have had one is only recorded anew, as dispatched. If nobody knows that only
+        its record was lost, it is called again. One that has a record meanwhile is not sent. `not-found`: an
+        id is not in the list.
         """
         return Request(
             "POST",

@@ -1407,6 +1407,7 @@ class WithoutRecord(TypedDict):
     due_at: str
     found_at: str
     sent_at: str | None
+    known_by: str | None
 
 
 class UnrecordedPage(TypedDict):
@@ -1417,7 +1418,7 @@ class UnrecordedPage(TypedDict):
 
 
 class WithoutRecordOfJob(TypedDict):
-    """The executions of a job that are sent again."""
+    """The executions of a job that have no record."""
 
     tenant_id: str
     job_id: str
@@ -1425,6 +1426,7 @@ class WithoutRecordOfJob(TypedDict):
     first_due_at: str
     last_due_at: str
     sent_before: int
+    known_by: dict[str, int]
 
 
 class RanUnrecorded(TypedDict):
@@ -1433,6 +1435,7 @@ class RanUnrecorded(TypedDict):
     dry_run: bool
     sent: list[str]
     jobs: list[WithoutRecordOfJob]
+    known: list[str]
     recorded: list[str]
 
 

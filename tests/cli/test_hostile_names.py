@@ -22,7 +22,7 @@ from common.truth.contradiction import Contradiction, Subject
 from common.truth.found import FoundContradictions
 from common.truth.truth import Truth
 from minute8 import cli
-from minute8.cli.commands import audit_verify, check, manual, report
+from minute8.cli.commands import audit_verify, check, manual, report, restored
 from minute8.cli.doctor import command
 from minute8.cli.output import console, say, table, visible
 from minute8.client import Client
@@ -146,6 +146,7 @@ tenants deletion carol
 OF_AWS = """
 !doctor
 !check
+restored --table runs --table jobs --to 40m
 !report
 !redrive --dry-run
 !redrive
@@ -178,21 +179,27 @@ def hostile(desk: Desk, tmp_path: Path) -> Desk:
 def found_by_aws(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is wrong with the stage says something hostile; its tables and letters are those of the world."""
     world, letters = desk.office.world, desk.office.letters
+    logs = SimpleNamespace(
+        get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: [{"events": [{"message": HOSTILE}]}]),
+        exceptions=SimpleNamespace(ResourceNotFoundException=LookupError),
+    )
     deployment = SimpleNamespace(
         truth=lambda: Truth(world.tables, world.queue, world.clock),
         quarantine=lambda: Quarantine(world.table("due")),
         tables=lambda: world.tables,
+        executions=lambda: world.queue,
+        client=lambda _: logs,
         letters=lambda: DeadLetters(letters, URL),  # type: ignore[arg-type]
         tenants_table=lambda: world.table("tenants"),
         due_table=lambda: world.table("due"),
-        named=lambda: "minute8-test",
+        named=lambda part="": f"minute8-test-{part}",
         stage="test",
         region="us-east-1",
         account="1",
         exists=lambda: True,
         clock=world.clock,
     )
-    for module in (check, report, audit_verify, command):
+    for module in (check, restored, report, audit_verify, command):
         monkeypatch.setattr(module, "connect", lambda *_: deployment)
     monkeypatch.setattr(command, "examine", lambda *_: [failed(HOSTILE, HOSTILE)])
     monkeypatch.setattr(letters, "get_queue_url", lambda QueueName: {"QueueUrl": URL}, raising=False)

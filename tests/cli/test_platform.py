@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from common.planning.execution import Execution
-from common.storage import aws
+from common.storage import aws, keys
+from minute8.cli.commands import restored
 from tests.api.calls import Caller
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, at, job
@@ -300,7 +303,7 @@ def test_executions_without_a_record_are_listed_and_run_once(
     world.unrecorded.remove([executions[0]])  # as a tick does
     assert "has a record meanwhile" in desk("unrecorded", "run", executions[0].execution_id, *stage).out
     assert output.endswith("1 execution sent again\n")
-    of_late = {"tenant_id": "alice", "job_id": "late", "executions": 3, "sent_before": 1}
+    of_late = {"tenant_id": "alice", "job_id": "late", "executions": 3, "sent_before": 1, "known_by": {}}
     due = {"first_due_at": "2026-11-21T03:20:00Z", "last_due_at": "2026-11-21T03:22:00Z"}
     planned = desk("unrecorded", "run", "--all", "--json", *stage).json
     assert (planned["dry_run"], planned["jobs"]) == (True, [of_late | due])
@@ -311,3 +314,42 @@ def test_executions_without_a_record_are_listed_and_run_once(
     first, second, *_ = desk("audit", "--platform", "--json", *stage).json
     assert {first["action"], second["action"]} == {"executions.run"}
     assert {first["after"]["count"], second["after"]["count"]} == {3, 1}  # of one millisecond, in any order
+
+
+def test_a_restore_of_the_runs_is_explained_and_what_had_a_record_gets_one(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runs of four minutes are gone. Of one the executor's log knows."""
+    world = desk.office.world
+    world.scheduler.tick()
+    world.registry.create("alice", "minutely", job(cron="* * * * *"))
+    world.run_until("2026-11-21T03:16:00Z")
+    for run in world.run_items("alice", "minutely"):
+        world.table("runs").delete(keys.key_of(run))
+    line = {"message": "failed", "execution_id": "alice:minutely:20261121T031400Z"}
+    pages = [{"events": [{"message": json.dumps(line)}, {"message": "failed: no JSON"}]}]
+    logs = SimpleNamespace(
+        get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: pages),
+        exceptions=SimpleNamespace(ResourceNotFoundException=LookupError),
+    )
+    deployment = SimpleNamespace(
+        tables=lambda: world.tables,
+        executions=lambda: world.queue,
+        client=lambda _: logs,
+        named=lambda part: f"minute8-test-{part}",
+    )
+    monkeypatch.setattr(restored, "connect", lambda *_: deployment)
+    restore = ("restored", "--table", "runs", "--to", "03:12")
+    calls = len(world.target.calls)
+    plan = desk(*restore).out
+    assert "runs as of 2026-11-21T03:12:00Z" in plan
+    assert "nothing is recorded without --yes" in plan
+    effects = {
+        (each["table"], each["fate"]): each["total"] for each in desk(*restore, "--json").json["effects"]
+    }
+    assert (effects["runs", "called again"], effects["runs", "only recorded"]) == (3, 1)
+    assert not world.run_items("alice", "minutely")
+    assert "1 execution recorded anew" in desk(*restore, "--yes").out
+    assert [run["status"] for run in world.run_items("alice", "minutely")] == ["dispatched"]
+    assert len(world.target.calls) == calls
+    assert desk(*restore[:-1], "25:99").code == 2

@@ -94,7 +94,7 @@ def test_runs_to_be_read_again_and_late_runs_fit_their_items(world: World) -> No
         )
         for run in hostile_runs(rng, 1_500)
     ]
-    world.index.log.look_again(Again(START + DAY_S, execution, False) for execution in executions)
+    world.index.log.look_again(Again(START + DAY_S, execution) for execution in executions)
     portions = world.index.log.portions(START + DAY_S - 600, START + DAY_S + 1, keys.log_bucket(tenant))
     stored = [Execution.decode(body) for portion in portions for body in portion.bodies()]
     assert {run.execution_id for run in stored} == {run.execution_id for run in executions}

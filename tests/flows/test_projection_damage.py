@@ -141,7 +141,6 @@ def test_of_a_damaged_window_no_run_is_lost(
             Again(
                 int(world.clock.now()),
                 parse_execution_id("alice", f"alice:j1:{changed['sk']}"),
-                is_planned=False,
             )
         ]
     )

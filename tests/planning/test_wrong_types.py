@@ -17,6 +17,7 @@ from common.jobs.ended import EndedJobs
 from common.planning.directory import Shard
 from common.planning.due_index import Window
 from common.planning.execution import Execution
+from common.planning.log import AGAIN_PLANNED
 from common.planning.pace import PaceName, pace_of
 from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Share, Shares, share_item
@@ -113,7 +114,7 @@ class Stage:
         quarantine.add_group("lunar|full#0", window, "for the test", NOW)
         quarantine.add_entry("acme#often", "for the test", NOW)
         world.index.log.note([POSTPONED], NOW - 1_200)
-        world.index.log.look_again([Again(NOW - 60, POSTPONED, is_planned=True)])
+        world.index.log.look_again([Again(NOW - 60, POSTPONED, AGAIN_PLANNED)])
         paced = world.store.get("acme", "paced-0")
         reserved = {PaceName("acme", "api"): Counter({mark.planned_until + 3: 2})}
         pace = pace_of(paced.shard)

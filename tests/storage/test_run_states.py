@@ -105,6 +105,7 @@ WRITES: dict[tuple[str, str], Write] = {
     ("miss", SKIPPED): lambda runs: runs.record_missed(
         Missed("alice", "job", 1, 1, 1000, 1000, "none", Schedule(AtTiming(1000))), 1002
     ),
+    ("record anew", DISPATCHED): lambda runs: runs.record_anew(FIRST, "projection", 1002),
     ("give up", FAILED): lambda runs: runs.give_up(SECOND, "paused", "", 1002),
     ("cancel", SKIPPED): lambda runs: runs.cancel([FIRST], "", 1002),
     ("cancel the next attempt", FAILED): lambda runs: runs.cancel_retries([FIRST], "", 1002),

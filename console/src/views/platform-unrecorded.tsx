@@ -85,12 +85,14 @@ function Sure(props: { lost: readonly Lost[]; close: () => void; changed: () => 
   const act = async () => {
     const body = { execution_ids, send: true };
     const done = await api().post("/v1/platform/unrecorded/run", { body });
-    say(`${done.sent.length} are sent again, ${done.recorded.length} have a record meanwhile`);
+    say(
+      `${done.sent.length} are sent again, ${done.known.length} recorded anew, ${done.recorded.length} have a record meanwhile`,
+    );
     props.changed();
   };
   return (
     <Ask title="Send again" verb={`Send ${props.lost.length} again`} act={act} close={props.close}>
-      <p>Each runs late. What was called and lost only its record is called again.</p>
+      <p>Each runs late. What is known to have had a record is only recorded anew.</p>
       <Found found={plan} lines={2}>
         {({ jobs }) => (
           <ul>
@@ -98,6 +100,7 @@ function Sure(props: { lost: readonly Lost[]; close: () => void; changed: () => 
               <li key={`${job.tenant_id}/${job.job_id}`}>
                 {job.tenant_id}/{job.job_id}: {counted(job.executions, "execution")}
                 {job.sent_before ? `, ${job.sent_before} sent before` : ""}
+                {Object.entries(job.known_by).map(([source, count]) => `, ${count} called according to: ${source}`)}
               </li>
             ))}
           </ul>

@@ -273,7 +273,8 @@ def run_unrecorded(services: Services, request: Request, body: RunUnrecorded) ->
     """Send executions again that have no record.
 
     Only with `send` up to 100 executions are enqueued again. They are the same executions: each has one
-    record. If only its record was lost, it is called again. One that has a record meanwhile is not sent.
+    record. What is known to have had one is only recorded anew, as dispatched. If nobody knows that only its record was
+    lost, it is called again. One that has a record meanwhile is not sent.
     `not-found`: an id is not in the list.
     """
     plan = services.run_again.run(body.execution_ids, by=request.credential.by, dry_run=not body.send)

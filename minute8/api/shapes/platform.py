@@ -344,6 +344,10 @@ class WithoutRecord(ResponseBody):
     due_at: Instant
     found_at: Annotated[Instant, Meta(description="When a tick found that it has no record.")]
     sent_at: Annotated[Instant | None, Meta(description="When it was last sent again.")]
+    known_by: Annotated[
+        str | None,
+        Meta(description="What knows that it had a record, such as `projection`: it is not sent again."),
+    ]
 
 
 class UnrecordedPage(ResponseBody):
@@ -354,7 +358,7 @@ class UnrecordedPage(ResponseBody):
 
 
 class WithoutRecordOfJob(ResponseBody):
-    """The executions of a job that are sent again."""
+    """The executions of a job that have no record."""
 
     tenant_id: TenantId
     job_id: Annotated[str, Meta(description="The job's id.")]
@@ -364,6 +368,10 @@ class WithoutRecordOfJob(ResponseBody):
     sent_before: Annotated[
         int, Meta(description="So many of them were sent before: nobody knows whether they ran.")
     ]
+    known_by: Annotated[
+        dict[str, int],
+        Meta(description="So many of them had a record, by what knows of it. These are not sent again."),
+    ]
 
 
 class RanUnrecorded(ResponseBody):
@@ -371,7 +379,10 @@ class RanUnrecorded(ResponseBody):
 
     dry_run: Annotated[bool, Meta(description="True if nothing was sent.")]
     sent: Annotated[list[str], Meta(description="They are in the queue again; with `dry_run` they would be.")]
-    jobs: Annotated[list[WithoutRecordOfJob], Meta(description="The same, counted by job.")]
+    jobs: Annotated[list[WithoutRecordOfJob], Meta(description="These and the next, counted by job.")]
+    known: Annotated[
+        list[str], Meta(description="They had a record, and get one as `dispatched`; they are not sent.")
+    ]
     recorded: Annotated[list[str], Meta(description="They have a record meanwhile, and were not sent.")]
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -163,8 +163,8 @@ def run(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Send them; else only the plan is shown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show by job which executions have no record; with --yes send them again. If only a record was lost, its target
-    is called again.
+    """Show by job which executions have no record; with --yes send them again. What is known to have had a record is
+    only recorded anew.
     """
     now = session(ctx).clock.now()
     if bool(filters.execution_ids) == filters.everything:
@@ -180,35 +180,43 @@ def run(
         return
     for execution_id in done["recorded"]:
         console().print(f"has a record meanwhile: {execution_id}", soft_wrap=True)
-    if done["jobs"]:
-        rows = [
-            (
-                f"{of_job['tenant_id']}/{of_job['job_id']}",
-                of_job["executions"],
-                of_job["sent_before"],
-                of_job["first_due_at"],
-                of_job["last_due_at"],
-            )
-            for of_job in done["jobs"]
-        ]
-        console().print(output.table(("JOB", "EXECUTIONS", "SENT BEFORE", "FIRST DUE", "LAST DUE"), rows))
-    executions = plural(len(done["sent"]), "execution")
-    if yes or not done["sent"]:
-        console().print(f"{executions} sent again")
+    print_by_job(done["jobs"])
+    executions, known = plural(len(done["sent"]), "execution"), len(done["known"])
+    if yes or not (done["sent"] or known):
+        console().print(f"{executions} sent again" + (f", {known} recorded anew" if known else ""))
         return
-    console().print(f"{executions} would be sent again: nothing is sent without --yes")
-    console().print(
-        "what was called before its record was lost is called again: ask its target first",
-        soft_wrap=True,
-    )
+    anew = f", and {known} recorded anew" if known else ""
+    console().print(f"{executions} would be sent again{anew}: nothing is sent without --yes")
+    if done["sent"]:
+        words = "what was called before its record was lost is called again: ask its target first"
+        console().print(words, soft_wrap=True)
+
+
+def print_by_job(jobs: Iterable[Mapping[str, Any]]) -> None:
+    """Executions without a record, and of how many something knows that they were called."""
+    rows = [
+        (
+            f"{of_job['tenant_id']}/{of_job['job_id']}",
+            of_job["executions"],
+            ", ".join(f"{source}: {count}" for source, count in sorted(of_job["known_by"].items())) or "-",
+            of_job["sent_before"],
+            of_job["first_due_at"],
+            of_job["last_due_at"],
+        )
+        for of_job in jobs
+    ]
+    if rows:
+        columns = "JOB", "EXECUTIONS", "CALLED ACCORDING TO", "SENT BEFORE", "FIRST DUE", "LAST DUE"
+        console().print(output.table(columns, rows))
 
 
 def run_unrecorded(api: Platform, execution_ids: Sequence[str], *, send: bool) -> RanUnrecorded:
     """The plan for them, or what was sent, in as many requests as needed. A job is counted once."""
-    total: RanUnrecorded = {"dry_run": not send, "sent": [], "jobs": [], "recorded": []}
+    total: RanUnrecorded = {"dry_run": not send, "sent": [], "jobs": [], "known": [], "recorded": []}
     for start in range(0, len(execution_ids), _MAX_IN_REQUEST):
         done = api.run_unrecorded(execution_ids[start : start + _MAX_IN_REQUEST], send=send)
         total["sent"] += done["sent"]
+        total["known"] += done["known"]
         total["recorded"] += done["recorded"]
         for of_job in done["jobs"]:
             last = total["jobs"][-1] if total["jobs"] else None
@@ -216,6 +224,7 @@ def run_unrecorded(api: Platform, execution_ids: Sequence[str], *, send: bool) -
             if last and (last["tenant_id"], last["job_id"]) == (of_job["tenant_id"], of_job["job_id"]):
                 last["executions"] += of_job["executions"]
                 last["sent_before"] += of_job["sent_before"]
+                last["known_by"] = dict(Counter(last["known_by"]) + Counter(of_job["known_by"]))
                 last["first_due_at"] = min(last["first_due_at"], of_job["first_due_at"])
                 last["last_due_at"] = max(last["last_due_at"], of_job["last_due_at"])
             else:

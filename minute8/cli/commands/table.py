@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, str] = {
     "planning": ".operations:planning",
     "doctor": "..doctor.command:doctor",
     "check": ".check:check",
+    "restored": ".restored:restored",
     "report": ".report:report",
     "redrive": ".redrive:redrive",
 }

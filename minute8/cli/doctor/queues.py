@@ -150,7 +150,7 @@ def without_record(deployment: Deployment) -> Iterator[Finding]:
         f"{'over ' if more else ''}{len(executions)} executions that were due have no record,"
         f" the earliest of {rfc3339(first.due_at)}: {first.execution_id}",
         f"look at dead letters and queues first; `{command}` sends them again, without --yes it shows the plan: "
-        f"{counts}{rest}. What was called and lost only its record is called again",
+        f"{counts}{rest}. What is known to have had a record is only recorded anew",
         Repair(command, lambda: _run_again(deployment, ids), order=2, sends=True),
     )
 
@@ -159,12 +159,14 @@ def _run_again(deployment: Deployment, ids: list[str]) -> str:
     again = RunAgain(
         deployment.unrecorded(), deployment.executions(), deployment.tenants_table(), deployment.clock
     )
-    sent = sum(
-        len(again.run(ids[at : at + MAX_RUN], dry_run=False).ids) for at in range(0, len(ids), MAX_RUN)
+    plans = [again.run(ids[at : at + MAX_RUN], dry_run=False) for at in range(0, len(ids), MAX_RUN)]
+    sent, known = (
+        sum(len(of_plan) for of_plan in parts)
+        for parts in zip(*((p.ids, p.known) for p in plans), strict=True)
     )
     # They have their records in seconds if the executor runs.
     for _ in range(10):
         if not deployment.unrecorded().page(limit=_MAX_UNRECORDED)[0]:
             break
         deployment.clock.sleep(1)
-    return f"{sent} sent again"
+    return f"{sent} sent again" + (f", {known} recorded anew" if known else "")
