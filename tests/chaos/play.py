@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
+from typing import TypeVar
 
 import httpx
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,6 +30,9 @@ from tests.chaos.victims import Sleepers, strike
 from tests.chaos.workload import TENANTS, jobs
 from tests.waiting import wait_for_snapshots
 
+Read = TypeVar("Read")
+# For the embedded AWS to answer a look after the kills.
+_PATIENCE_S = 300
 # Between two kills of a process, and between two power cuts.
 _NEXT_KILL_S = (1.0, 6.0)
 _NEXT_CUT_S = (35.0, 55.0)
@@ -149,7 +153,7 @@ class Play:
         while True:
             self._tick_if_due()
             self._redrive()
-            runs = self._stage.runs(due)
+            runs = self._asked(lambda: self._stage.runs(due))
             unended = [e for e in due if runs.get(e.execution_id, {}).get("status") not in ENDED]
             if len(unended) < fewest:
                 fewest, give_up_at = len(unended), time.time() + settle_s
@@ -160,8 +164,20 @@ class Play:
                 next_word = time.time() + 15
             time.sleep(2)
         time.sleep(2)  # events that were handed over last
-        calls = calls_in(self._stage.target_log(self._began_at))
+        calls = calls_in(self._asked(lambda: self._stage.target_log(self._began_at)))
         return judge(due, runs, calls, self._until, faults)
+
+    def _asked(self, read: Callable[[], Read]) -> Read:
+        """What `read` returns; it is repeated for five minutes while the embedded AWS is too busy to answer."""
+        until = time.time() + _PATIENCE_S
+        while True:
+            try:
+                return read()
+            except BotoCoreError as error:
+                if time.time() > until:
+                    raise
+                self._say(f"asked again: {type(error).__name__}")
+                time.sleep(2)
 
     def _settle_s(self) -> float:
         """A message that died with its executor comes again; then its run waits for a lock, and for its attempts."""
