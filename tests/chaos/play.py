@@ -153,7 +153,7 @@ class Play:
         while True:
             self._tick_if_due()
             self._redrive()
-            runs = self._asked(lambda: self._stage.runs(due))
+            runs = self._look(lambda: self._stage.runs(due))
             unended = [e for e in due if runs.get(e.execution_id, {}).get("status") not in ENDED]
             if len(unended) < fewest:
                 fewest, give_up_at = len(unended), time.time() + settle_s
@@ -164,10 +164,10 @@ class Play:
                 next_word = time.time() + 15
             time.sleep(2)
         time.sleep(2)  # events that were handed over last
-        calls = calls_in(self._asked(lambda: self._stage.target_log(self._began_at)))
+        calls = calls_in(self._look(lambda: self._stage.target_log(self._began_at)))
         return judge(due, runs, calls, self._until, faults)
 
-    def _asked(self, read: Callable[[], Read]) -> Read:
+    def _look(self, read: Callable[[], Read]) -> Read:
         """What `read` returns; it is repeated for five minutes while the embedded AWS is too busy to answer."""
         until = time.time() + _PATIENCE_S
         while True:
@@ -176,7 +176,7 @@ class Play:
             except BotoCoreError as error:
                 if time.time() > until:
                     raise
-                self._say(f"asked again: {type(error).__name__}")
+                self._say(f"look again: {type(error).__name__}")
                 time.sleep(2)
 
     def _settle_s(self) -> float:
