@@ -57,6 +57,10 @@ class PayloadTooLarge(Minute8Error):
     """The payload with its placeholders replaced is larger than a target accepts."""
 
 
+# What may contain a mark.
+_PARTS: Final = (str, list, dict)
+
+
 def check_payload(payload: object) -> None:
     """Refuse invalid JSON, unknown placeholders, and payloads that could grow too large. Raises InvalidInput."""
     growth = count = 0
@@ -174,13 +178,15 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     """Each string that contains the mark, and its path: `payload.files.0`. Raises InvalidInput if it nests too deep."""
-    if depth >= PAYLOAD_LEVELS and isinstance(payload, list | dict):
+    if isinstance(payload, str):
+        if mark in payload:
+            yield path, payload
+        return
+    if not isinstance(payload, _PARTS):
+        return
+    if depth >= PAYLOAD_LEVELS:
         raise InvalidInput("payload", f"nests deeper than {PAYLOAD_LEVELS} levels", accepted="flatter JSON")
-    if isinstance(payload, str) and mark in payload:
-        yield path, payload
-    parts = enumerate(payload) if isinstance(payload, list) else ()
-    for name, value in payload.items() if isinstance(payload, dict) else parts:
-        if (
-            mark in value if isinstance(value, str) else isinstance(value, list | dict)
-        ):  # 64,000 values are passed over
+    for name, value in payload.items() if isinstance(payload, dict) else enumerate(payload):
+        # A hostile payload has 64,000 values: a look at a value takes less than a generator.
+        if value and isinstance(value, _PARTS):
             yield from strings(value, f"{path}.{name}", mark, depth + 1)

@@ -270,7 +270,7 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
             packed[entry.filename.endswith(".pyc")] += entry.compress_size
     # What a function does not import it does not read; tests/docs/test_architecture.py bounds what each imports.
     assert packed[False] < 890_000
-    assert packed[True] < 1_870_000  # compiled modules
+    assert packed[True] < 1_890_000  # compiled modules
     with zipfile.ZipFile(archives / "canary.zip") as code:
         assert set(code.namelist()) == {
             "minute8/__init__.py",
