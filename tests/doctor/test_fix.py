@@ -188,6 +188,19 @@ def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> N
     assert "no tick has moved the mark within 120 s" in result.result
 
 
+def test_a_tick_has_nothing_to_plan_after_the_first_registration_of_a_new_stage(patient: Patient) -> None:
+    _BREAKS["nothing planned"](patient)
+    patient.alter("lambda", invoke=lambda **_: None)
+    began_at, findings = patient.clock.now(), examine(patient.deployment, 60)
+    patient.index.ensure_mark(began_at)  # as the repair of the canary's job does
+    (result,) = [
+        result
+        for result in fix(patient.deployment, findings, lambda *_: True, lambda _: None)
+        if result.check == "mark"
+    ]
+    assert (result.result, patient.clock.now() < began_at + 60) == ("done", True)
+
+
 def test_an_execution_with_a_record_is_not_reported(patient: Patient) -> None:
     unrecorded(patient)
     (finding,) = without_record(patient.deployment)

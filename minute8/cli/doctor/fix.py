@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from common.platform.findings import Finding, Level, Repair
+from common.timing.windows import planning_end
 from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.doctor.examine import CHECKS, examine
 
@@ -131,7 +132,10 @@ def _looks_back(finding: Finding) -> Finding:
 
 
 def tick(deployment: Deployment) -> Repair:
-    """Start a tick, and wait until the mark has moved. An extra tick does no harm."""
+    """Start a tick, and wait until the mark has moved or is as far as a tick takes it. An extra tick does no harm.
+
+    A registration makes the mark of a new stage, that of the canary's job too: then a tick has nothing to plan.
+    """
 
     def run() -> None:
         clock, index = deployment.clock, deployment.index()
@@ -143,7 +147,10 @@ def tick(deployment: Deployment) -> Repair:
         while clock.now() < until:
             clock.sleep(2)
             mark = index.mark()
-            if mark and not mark.is_open and (before is None or mark.planned_until != before.planned_until):
+            if mark is None or mark.is_open:
+                continue
+            has_moved = before is None or mark.planned_until != before.planned_until
+            if has_moved or mark.planned_until >= planning_end(clock.now()):
                 return
         raise TimeoutError(
             f"no tick has moved the mark within {_TICK_TIMEOUT_S} s; look at the log of {deployment.named('scheduler')}"
