@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -107,12 +108,69 @@ def test_what_a_target_tells_is_bounded(office: Office, fields: dict[str, Any]) 
     assert office.alice("GET", f"/v1/runs/{RUN}").json["status"] == "running"
 
 
+@pytest.mark.parametrize(
+    ("fields", "status", "word"),
+    [
+        ('"percent": 5, "percent": 6', 400, "occurs twice"),
+        ('"text": "a", "status": "failed"', 400, "occurs twice"),
+        ('"percent": ' + "9" * 5_000, 400, "thousands of digits"),
+        ('"percent": ' + "9" * 40, 400, "accepted: 0 to 100"),
+        ('"percent": 1e999', 400, "larger than any number"),
+        ('"percent": NaN', 400, "is not a number in JSON"),
+        ('"percent": -Infinity', 400, "is not a number in JSON"),
+        ('"percent": 5.5', 400, "must be a whole number"),
+        ('"percent": true', 400, "must be a whole number"),
+        ('"percent": "5"', 400, "must be a whole number"),
+        ('"text": 5', 400, "must be a text"),
+        ('"text": "\\ud800"', 400, "not valid Unicode"),
+        ('"\\ud800": 1', 400, "not valid Unicode"),
+        ('"text": ' + "[" * 1_000 + "]" * 1_000, 400, "nested more than 80 levels"),
+        ('"text": ' + '{"a":' * 90_000, 400, "nested more than 80 levels"),
+        ('"text": "' + "x" * 500_000 + '"', 400, "too long"),
+        ('"text": "' + "x" * 1_000_000 + '"', 413, "over 524288 bytes"),
+        ('"' + "k" * 500_000 + '": 1', 400, "not a known field"),
+        (", ".join(f'"k{n}": {n}' for n in range(20_000)), 400, "not a known field"),
+    ],
+    ids=range(19),
+)
+def test_a_hostile_body_with_a_valid_token_is_refused_in_words(
+    office: Office, fields: str, status: int, word: str
+) -> None:
+    token = accepted(office)
+    before = office.stored()
+    body = f'{{"token": "{token}", "status": "running", {fields}}}'.encode()
+    refused = office.nobody["no key"]("POST", f"/v1/runs/{RUN}/callback", body)
+    assert (refused.status, word in refused.json["detail"]) == (status, True), refused.text[:500]
+    # Of a number or text it repeats the beginning.
+    assert len(refused.content) < 10_000
+    assert office.stored() == before
+
+
 def test_signs_count_as_requests_of_the_tenant(office: Office) -> None:
     token = accepted(office)
     office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 3}})
     office.world.clock.sleep(120)
     statuses = [call_back(office, token, "running").status for _ in range(5)]
     assert statuses == [200, 200, 200, 429, 429]
+
+
+def test_a_thousand_signs_in_a_second_are_the_tenants_requests_alone(office: Office) -> None:
+    token = accepted(office)
+    office.operator("PATCH", "/v1/tenants/alice", {"quotas": {"requests_per_minute": 60}})
+    office.world.clock.sleep(120)
+    statuses: Counter[int] = Counter()
+    for _ in range(1_000):
+        statuses[call_back(office, token, "running", percent=1).status] += 1
+        office.world.clock.sleep(0.001)
+    assert statuses.keys() == {200, 429}
+    assert 60 <= statuses[200] <= 62
+    assert office.bob("GET", "/v1/jobs").status == 200
+    refused = call_back(office, token, "succeeded")
+    assert refused.status == 429
+    office.world.clock.sleep(int(refused.headers["retry-after"]))
+    assert call_back(office, token, "succeeded").status == 200
+    office.world.deliver()
+    assert office.world.statuses("alice", "report") == ["succeeded"]
 
 
 def test_the_client_calls_back(office: Office) -> None:

@@ -469,7 +469,7 @@ class NewBackfill(RequestBody):
         int,
         Meta(ge=1, le=100, description="How many of its runs go at a time."),
     ] = 1
-    dry_run: Annotated[bool, Meta(description="int the fire times, and start nothing.")] = False
+    dry_run: Annotated[bool, Meta(description="Count the fire times, and start nothing.")] = False
     backfill_id: Annotated[Nonce | None, Meta(description="The same id is the same backfill.")] = None
 
 
