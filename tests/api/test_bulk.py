@@ -229,6 +229,31 @@ def test_a_bulk_request_cut_off_by_its_time_is_finished_when_sent_again(
     assert [result for _, result in again] == ["unchanged"] * 28 + ["created"] * 12
 
 
+@pytest.mark.parametrize(("write_s", "stored"), [(17.9, 28), (18.0, 14)])
+def test_no_transaction_begins_after_18_s(
+    office: Office, monkeypatch: pytest.MonkeyPatch, write_s: float, stored: int
+) -> None:
+    write = JobStore._commit
+
+    def slowly(*arguments: Any) -> Any:
+        office.world.clock.sleep(write_s)
+        return write(*arguments)
+
+    monkeypatch.setattr(JobStore, "_commit", slowly)
+    office.alice("POST", URL, tuple(line(f"job-{n:02}") for n in range(40)))
+    assert len(ids(office)) == stored
+
+
+def test_of_a_line_three_problems_are_named(office: Office) -> None:
+    fields: dict[str, Any] = {f"unknown_{n}": n for n in range(4)}
+    refused = office.alice("POST", URL, (line("a", **fields),)).json["results"][0]
+    assert [error["field"] for error in refused["problem"]["errors"]] == [
+        "unknown_0",
+        "unknown_1",
+        "unknown_2",
+    ]
+
+
 def test_an_id_on_two_lines_is_refused_on_both(office: Office) -> None:
     answer = office.alice("POST", URL, (line("a"), line("b"), line("a", cron="0 4 * * *")))
     assert results_of(answer) == [("a", "refused"), ("b", "created"), ("a", "refused")]

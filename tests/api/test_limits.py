@@ -144,6 +144,7 @@ INPUT: dict[tuple[str, int], Callable[[Office, int], Answer]] = {
     ("held patterns of targets", 0): lambda o, n: one_more(o, n, lambda number: hold(o, number)),
     ("secrets; one's value", 0): lambda o, n: one_more(o, n, lambda number: put_secret(o, number)),
     ("secrets; one's value", 2): lambda o, n: secret(o, "é" * (n // 2) + "x" * (n % 2)),
+    ("lines of a secret", 0): lambda o, n: secret(o, "\n".join(f"line {number:03}" for number in range(n))),
     ("`secret://` in a job", 0): secrets_named,
     ("page of a list", 0): lambda o, n: o.alice("GET", f"/v1/jobs?limit={n}"),
     ("subscriptions of a tenant", 0): lambda o, n: one_more(o, n, lambda number: subscribe(o, number)),

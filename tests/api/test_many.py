@@ -11,6 +11,7 @@ from common.errors import Busy, Conflict
 from common.jobs.store import JobStore
 from common.registration.manual import ManualCommands
 from common.runs.outcome import Outcome
+from common.storage import keys
 from minute8.api.routes import bulk
 from minute8.client import Client
 from tests.api.calls import Caller, HandlerTransport, Office
@@ -238,6 +239,48 @@ def test_jobs_are_taken_by_the_error_that_they_failed_with(fleet: Office) -> Non
     assert all_of(fleet.bob, "/v1/jobs/_all/pause", {"error_type": "Boom"})[0]["matched"] == 0
     fleet.world.clock.sleep(8 * 86_400)
     assert all_of(fleet.alice, "/v1/jobs/_all/pause", {"error_type": "Boom"})[0]["matched"] == 0
+
+
+@pytest.mark.parametrize(("pause_s", "paused"), [(5.9, 4), (6.0, 3)])
+def test_no_change_begins_after_18_s(
+    fleet: Office, monkeypatch: pytest.MonkeyPatch, pause_s: float, paused: int
+) -> None:
+    commit = JobStore._commit
+
+    def slowly(*arguments: Any) -> Any:
+        fleet.world.clock.sleep(pause_s)
+        return commit(*arguments)
+
+    monkeypatch.setattr(JobStore, "_commit", slowly)
+    first, *others = all_of(fleet.alice, "/v1/jobs/_all/pause", {"all": True})
+    assert first["ids"] == [f"j{n}" for n in range(paused)]
+    assert len(others) == 1
+    assert states(fleet) == "ppppp"
+
+
+@pytest.mark.parametrize(("others", "requests"), [(1_999, 1), (2_000, 2)])
+def test_a_request_reads_2000_jobs(office: Office, others: int, requests: int) -> None:
+    office.alice("PUT", "/v1/jobs/a", job(cron="0 3 * * *"))
+    office.alice("PUT", "/v1/jobs/z", job(cron="0 3 * * *", tags=["last"]))
+    table = office.world.table("jobs")
+    item = table.get(keys.job("alice", "a"))
+    assert item
+    ids = [f"j{n:04}" for n in range(others - 1)]
+    table.put_many([item | keys.job("alice", job_id) | {"job_id": job_id} for job_id in ids])
+    answers = all_of(office.alice, "/v1/jobs/_all/pause", {"tag": "last", "dry_run": True})
+    assert [answer["ids"] for answer in answers] == [[]] * (requests - 1) + [["z"]]
+
+
+@pytest.mark.parametrize(("damaged", "pages"), [(1_999, 1), (2_000, 2)])
+def test_a_page_of_a_list_reads_2000_items(office: Office, damaged: int, pages: int) -> None:
+    office.alice("PUT", "/v1/jobs/z", job(cron="0 3 * * *"))
+    office.world.table("jobs").put_many([keys.job("alice", f"j{n:04}") for n in range(damaged)])
+    first = office.alice("GET", "/v1/jobs").json
+    assert len(first["corrupt"]) == damaged
+    assert ([listed["job_id"] for listed in first["jobs"]], first["next_cursor"] is None) == (
+        ["z"] * (2 - pages),
+        pages == 1,
+    )
 
 
 def test_failing_jobs_are_continued_and_run_once(fleet: Office, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -348,6 +348,32 @@ def test_a_role_is_assumed_once_for_a_while_and_apart_for_each_tenant(
     assert assumed[0] == (ROLE, "minute8:alice:s3cret", "alice@report")
 
 
+def test_256_roles_are_kept_and_the_tenant_with_most_loses_its_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    roles, assumed = AssumedRoles(), []
+
+    def assume(self: AssumedRoles, *key: str) -> tuple[float, Credentials]:
+        assumed.append(key[0])
+        return math.inf, Credentials("key", "secret", "token")
+
+    monkeypatch.setattr(AssumedRoles, "_assume", assume)
+
+    def call(tenant: str, number: int) -> None:
+        roles.get({"role_arn": f"{ROLE}-{number}"}, event(tenant=tenant))
+
+    call("bob", 1_000)
+    for _ in range(2):
+        for number in range(255):
+            call("alice", number)
+    assert len(assumed) == 256
+    call("alice", 255)
+    call("bob", 1_000)
+    assert len(assumed) == 257
+    call("alice", 0)
+    assert assumed[257:] == [f"{ROLE}-0"]
+
+
 def test_the_call_is_made_with_the_roles_credentials(
     service: FakeLambda, monkeypatch: pytest.MonkeyPatch
 ) -> None:

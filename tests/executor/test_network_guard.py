@@ -185,6 +185,17 @@ def test_the_next_address_is_tried_where_one_does_not_answer(listening: int) -> 
         assert connection.getpeername()[0] == "127.0.0.1"
 
 
+@pytest.mark.parametrize(("silent", "answers"), [(3, True), (4, False)])
+def test_four_addresses_of_a_host_are_tried(listening: int, silent: int, answers: bool) -> None:
+    ips = [f"127.0.0.{2 + n}" for n in range(silent)] + ["127.0.0.1"]
+    guard = NetworkGuard(Resolver(lambda host, port: ips), allows=lambda ip: True)
+    if answers:
+        guard.connect(read_url(f"https://a.com:{listening}/"), 5).close()
+        return
+    with pytest.raises(Unreachable, match=r"\(127\.0\.0\.2, 127\.0\.0\.3, 127\.0\.0\.4, 127\.0\.0\.5\)"):
+        guard.connect(read_url(f"https://a.com:{listening}/"), 5)
+
+
 def test_nobody_listening_may_pass() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -75,6 +75,16 @@ def test_many_hostile_tenants_leave_a_thread_to_a_quiet_one(server: NameServer) 
     assert names.addresses("quiet", "example.com", 443, 1) == [ADDRESS]
 
 
+def test_sixteen_threads_are_only_for_tenants_that_have_none(server: NameServer) -> None:
+    names = Resolver(server)
+    for n in range(9):  # as many as take all that tenants with several names may have
+        hang(names, [f"hostile-{n}"] * 20)
+    quiet = [str(error) for error in hang(names, [f"quiet-{n}" for n in range(16)])]
+    assert all("was not resolved within" in error for error in quiet), quiet
+    (late,) = hang(names, ["quiet-16"])
+    assert isinstance(late, NoLookup)
+
+
 def test_a_quiet_tenant_s_attempt_is_not_spent_if_all_threads_are_taken(server: NameServer) -> None:
     names = Resolver(server)
     hang(names, [f"hostile-{n}" for n in range(LOOKUPS)])
