@@ -58,7 +58,7 @@ class PayloadTooLarge(Minute8Error):
 
 
 # What may contain a mark.
-_PARTS: Final = (str, list, dict)
+_TEXT_HOLDERS: Final = (str, list, dict)
 
 
 def check_payload(payload: object) -> None:
@@ -182,11 +182,11 @@ def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[t
         if mark in payload:
             yield path, payload
         return
-    if not isinstance(payload, _PARTS):
+    if not isinstance(payload, _TEXT_HOLDERS):
         return
     if depth >= PAYLOAD_LEVELS:
         raise InvalidInput("payload", f"nests deeper than {PAYLOAD_LEVELS} levels", accepted="flatter JSON")
     for name, value in payload.items() if isinstance(payload, dict) else enumerate(payload):
         # A hostile payload has 64,000 values: a look at a value takes less than a generator.
-        if value and isinstance(value, _PARTS):
+        if (value or depth + 1 == PAYLOAD_LEVELS) and isinstance(value, _TEXT_HOLDERS):
             yield from strings(value, f"{path}.{name}", mark, depth + 1)

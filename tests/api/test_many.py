@@ -252,20 +252,20 @@ def test_no_change_begins_after_18_s(
         return commit(*arguments)
 
     monkeypatch.setattr(JobStore, "_commit", slowly)
-    first, *others = all_of(fleet.alice, "/v1/jobs/_all/pause", {"all": True})
+    first, *later = all_of(fleet.alice, "/v1/jobs/_all/pause", {"all": True})
     assert first["ids"] == [f"j{n}" for n in range(paused)]
-    assert len(others) == 1
+    assert len(later) == 1
     assert states(fleet) == "ppppp"
 
 
-@pytest.mark.parametrize(("others", "requests"), [(1_999, 1), (2_000, 2)])
-def test_a_request_reads_2000_jobs(office: Office, others: int, requests: int) -> None:
+@pytest.mark.parametrize(("other_jobs", "requests"), [(1_999, 1), (2_000, 2)])
+def test_a_request_reads_2000_jobs(office: Office, other_jobs: int, requests: int) -> None:
     office.alice("PUT", "/v1/jobs/a", job(cron="0 3 * * *"))
     office.alice("PUT", "/v1/jobs/z", job(cron="0 3 * * *", tags=["last"]))
     table = office.world.table("jobs")
     item = table.get(keys.job("alice", "a"))
     assert item
-    ids = [f"j{n:04}" for n in range(others - 1)]
+    ids = [f"j{n:04}" for n in range(other_jobs - 1)]
     table.put_many([item | keys.job("alice", job_id) | {"job_id": job_id} for job_id in ids])
     answers = all_of(office.alice, "/v1/jobs/_all/pause", {"tag": "last", "dry_run": True})
     assert [answer["ids"] for answer in answers] == [[]] * (requests - 1) + [["z"]]
