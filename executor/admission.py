@@ -26,18 +26,26 @@ WAITS_AFTER_S = 600
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """The execution does not run. `reason` is a word of `states.py`, `detail` a sentence for a person."""
+    """The execution does not run. `reason` is a word of `states.py`, `detail` a sentence for a person.
+
+    `since`: when that pause or hold began.
+    """
 
     reason: str
     detail: str
+    since: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The execution waits for other runs, or a hold, to end. It looks again at `until`; None: it is woken."""
+    """The execution waits for other runs, or a hold or pause, to end. It looks again at `until`; None: it is woken.
+
+    `leaves_line`: it waits for something else than runs, and nobody waits behind it.
+    """
 
     until: int | None
     detail: str
+    leaves_line: bool = False
 
 
 def admit(execution: Execution, job: Job | None) -> Skip | None:
@@ -47,18 +55,30 @@ def admit(execution: Execution, job: Job | None) -> Skip | None:
     if execution.trigger == SCHEDULE:
         if job.state == PAUSED:
             note = f": {job.note}" if job.note else ""
-            return Skip(states.PAUSED_JOB, f"the job is paused{note}")
+            since = job.pauses[-1].from_at if job.pauses else 0
+            return Skip(states.PAUSED_JOB, f"the job is paused{note}", since)
     elif not is_for_job(execution, job):
         return Skip(states.DELETED_JOB, "the job was deleted, and created again, after this was asked for")
     return None
 
 
-def put_off(execution: Execution, skip: Skip, now: float) -> Wait | None:
-    """Until when the next attempt waits that is not made now. None: none is made."""
-    if execution.attempt == 1 or skip.reason not in PASSING:
-        return None
+def put_off(execution: Execution, job: Job | None, skip: Skip, now: float) -> Skip | Wait | None:
+    """The skip, or until when the attempt waits for the end of a pause or hold. None: it is due later by now.
+
+    A first attempt waits if it was due before that began, as long as the job's retries may.
+    """
+    if job is None or skip.reason not in PASSING:
+        return skip
+    if execution.attempt == 1:
+        from common.jobs.fates import due_now  # most executors never need it
+
+        due_at = due_now(execution, job)
+        if due_at > max(now, execution.due_at):
+            return None
+        if not now - job.spec.retry.max_age_s <= due_at < skip.since:
+            return skip
     wait_s = min(_LAST_LOOKS_S, max(_FIRST_LOOK_S, (now - execution.due_at) / 2))
-    return Wait(int(now + wait_s) + 1, skip.detail)
+    return Wait(int(now + wait_s) + 1, skip.detail, leaves_line=True)
 
 
 def too_late(execution: Execution, job: Job, now: float) -> Skip | None:
@@ -111,5 +131,6 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
         )
     for hold in holds:
         if is_held(job.spec.target, (hold.pattern,)):
-            return Skip(states.HELD, f"the platform holds {target}{f': {hold.note}' if hold.note else ''}")
+            note = f": {hold.note}" if hold.note else ""
+            return Skip(states.HELD, f"the platform holds {target}{note}", hold.held_at)
     return None

@@ -90,10 +90,11 @@ class Permits:
 
         `is_copy`: the message that has ended the run is another one.
         """
-        if job and job.spec.concurrency and not claim.concurrency_key:
-            claim = replace(claim, concurrency_key=job.spec.concurrency.key)
-        everything = [permit._replace(attempt=0) for permit in permits_of(job, claim)]
-        self.holders.free(everything, is_copy=is_copy)
+        self.holders.free(_all_of_run(job, claim), is_copy=is_copy)
+
+    def leave_line(self, job: Job | None, claim: Claim) -> None:
+        """Give up the places of a run that waits for something else: nobody waits behind it."""
+        self.holders.free(_all_of_run(job, claim), is_copy=True, only_places=True)
 
 
 def limits_of(job: Job, execution: Execution, now: float) -> list[Limit]:
@@ -152,6 +153,13 @@ def permits_of(job: Job | None, claim: Claim) -> tuple[Permit, ...]:
     if job and job.spec.overlap != "allow":
         permits.append(Permit(keys.overlap_permit(execution.tenant, execution.job_id), execution, 0))
     return tuple(permits)
+
+
+def _all_of_run(job: Job | None, claim: Claim) -> list[Permit]:
+    """The permits and places of any attempt of the run, which need not have any."""
+    if job and job.spec.concurrency and not claim.concurrency_key:
+        claim = replace(claim, concurrency_key=job.spec.concurrency.key)
+    return [permit._replace(attempt=0) for permit in permits_of(job, claim)]
 
 
 def _going(concurrency: Concurrency, full: Full) -> str:

@@ -284,9 +284,9 @@ class Executor:
         """The execution as the present schedule has it, and the job to call, or what becomes of the execution."""
         execution, job = loaded.execution, loaded.job
         skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job)
-        wait = put_off(execution, skip, now) if skip else None
-        if job is None or (skip and not wait):
-            return execution, skip or Skip("deleted", "")
+        wait = put_off(execution, job, skip, now) if skip else None
+        if job is None or isinstance(wait, Skip):
+            return execution, wait if isinstance(wait, Skip) else Skip("deleted", "")
         if not job.schedule.named_calendars:
             return self._planned(execution, job, wait, now)
         with self.turns.of(job.tenant) as turn:
@@ -302,10 +302,10 @@ class Executor:
         now: float,
         calendars: RememberedCalendars | None = None,
     ) -> tuple[Execution, Job | Skip | Wait]:
-        planned = execution if wait else self.due_jobs.as_planned_now(execution, job, calendars)
+        planned = self.due_jobs.as_planned_now(execution, job, calendars)
         if isinstance(planned, Skip):
             return execution, self.due_jobs.excluded(execution, job, calendars) or planned
-        if planned.due_at > now:
+        if planned.due_at > now and not wait:
             return planned, job
         return planned, (
             too_late(planned, job, now)

@@ -178,9 +178,11 @@ class Recorder:
 
     def _wait(self, claim: Claim, job: Job | None, wait: Wait) -> Report:
         execution = claim.execution
+        if wait.leaves_line:
+            self.permits.leave_line(job, claim)
         if execution.attempt == 1:
-            refusal = self.runs.queue(execution, wait.detail, claim.started_at)
-            if refusal and refusal.run and refusal.run.status != states.QUEUED:
+            refusal = self.runs.wait(execution, wait.detail, claim.started_at)
+            if refusal and refusal.run:
                 return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
         until, told_at = wait.until, execution.due_at + WAITS_AFTER_S
         if claim.started_at < told_at:  # it looks then, if only to be told of

@@ -20,7 +20,7 @@ from common import telemetry
 from common.clock import Clock
 from common.errors import shown
 from common.events import RUN_SKIPPED, Events
-from common.jobs.job import DELETED, Job, responsible
+from common.jobs.job import DELETED, PAUSED, Job, responsible
 from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
@@ -104,8 +104,8 @@ class RunEnd:
         )
 
     def waits(self, job: Job | None, execution: Execution, detail: str) -> None:
-        """The attempt waits for other runs, or a hold, to end."""
-        if job and execution.due_at + WAITS_AFTER_S <= self.clock.now():
+        """The attempt waits for other runs, or a hold, to end. Nobody is told of a pause: somebody asked for it."""
+        if job and job.state != PAUSED and execution.due_at + WAITS_AFTER_S <= self.clock.now():
             self.failure_streak.waits(job, execution, detail)
 
     def unreadable(self, job: Job) -> None:

@@ -21,7 +21,7 @@ from common.jobs.job import DELETED, Job
 from common.planning.chores import Done, Position
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
-from common.runs.holders import Holders, State, damaged_names
+from common.runs.holders import Holders, Permit, State, damaged_names
 from common.runs.records import Runs
 from common.runs.states import QUEUED, RETRYING
 from common.storage import keys
@@ -75,6 +75,8 @@ class Lines:
         permits = {job_id: _permits(jobs.get((tenant, job_id)), sk) for job_id in _jobs_of(state)}
         woken = state.without(ended).with_permits(permits).woken(now)
         holders.wake(woken)
+        needless = [each for each in woken if permits[each.job_id] == _NO_LIMIT]
+        holders.free((Permit(key, each, 0) for each in needless), is_copy=True, only_places=True)
         names = {execution.execution_id for execution in woken}
         overdue = [each for each in _over_soon(state, now + _SOON_S) if each.execution_id not in names]
         self.queue.send(overdue)

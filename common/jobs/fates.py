@@ -15,7 +15,7 @@ from typing import Annotated, Final, Literal, NamedTuple
 from msgspec import Meta, Struct
 
 from common.jobs.job import ACTIVE, PAUSED, Job, Pause, exists
-from common.planning.execution import Execution
+from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at, fires
@@ -78,16 +78,21 @@ def end_of(job: Job, fire_at: int, excluded: Excluded) -> End | None:
 
 
 def as_planned_now(execution: Execution, job: Job, excluded: Excluded) -> Execution | End:
-    """The execution as the job's present schedule has it, or why it ends.
-
-    A first attempt is due when the present schedule says so, if that is later. Its place in a pace is kept.
-    """
+    """The execution as the job's present schedule has it, or why it ends."""
     if end := end_of(job, execution.fire_at, excluded):
         return end
-    due = execution.due_at
-    if execution.attempt == 1:
-        due = max(due, due_at(job.schedule, job.key, execution.fire_at))
-    return replace(execution, due_at=due, schedule_revision=job.schedule_revision)
+    return replace(execution, due_at=due_now(execution, job), schedule_revision=job.schedule_revision)
+
+
+def due_now(execution: Execution, job: Job) -> int:
+    """When the attempt is due: a first one when the present schedule says so, if that is later.
+
+    Its place in a pace is kept.
+    """
+    is_as_planned = execution.schedule_revision == job.schedule_revision
+    if execution.attempt > 1 or execution.trigger != SCHEDULE or is_as_planned:
+        return execution.due_at
+    return max(execution.due_at, due_at(job.schedule, job.key, execution.fire_at))
 
 
 def pauses_of(old: Job | None, new: Job, now: float) -> tuple[Pause, ...]:

@@ -236,7 +236,7 @@ def _waiting(state: State, execution: Execution, limit: Limit, now: float) -> tu
 
 
 def leave(
-    stored: Item | None, permit: Permit, now: float, *, is_copy: bool = False
+    stored: Item | None, permit: Permit, now: float, *, is_copy: bool = False, only_places: bool = False
 ) -> tuple[Item | None, tuple[bool, list[Execution]]]:
     """The item without the attempt's permit or place, whether it had one, and those that can go on. Pure.
 
@@ -246,7 +246,7 @@ def leave(
     name, state = name_of(permit.execution), State.of(stored, now)
     own = [
         (name, entry)
-        for part in state
+        for part in (state[1:] if only_places else state)
         if (entry := part.get(name)) and (entry.attempt == permit.attempt or not permit.attempt)
     ]
     remaining = state.without(own)
@@ -328,7 +328,9 @@ class Holders:
             lease = Lease(until, permit.attempt, doing)
             self.runs.swap(permit.key, partial(keep, permit=permit, lease=lease, now=now), permit.stored)
 
-    def free(self, permits: Iterable[Permit], *, is_copy: bool = False) -> list[keys.Key]:
+    def free(
+        self, permits: Iterable[Permit], *, is_copy: bool = False, only_places: bool = False
+    ) -> list[keys.Key]:
         """Free these permits, or the places of who waits for them, and wake those that can go on.
 
         Who may have died in between does it again. `is_copy`: another message has done it. Returns the keys of which
@@ -336,7 +338,7 @@ class Holders:
         """
         now, freed = self.clock.now(), []
         for permit in permits:
-            change = partial(leave, permit=permit, now=now, is_copy=is_copy)
+            change = partial(leave, permit=permit, now=now, is_copy=is_copy, only_places=only_places)
             _, (is_freed, woken) = self.runs.swap(permit.key, change, permit.stored)
             self.wake(woken)
             freed += [permit.key] if is_freed else []

@@ -84,6 +84,8 @@ _DEAD: Final = (
 
 MOVES: Final[dict[str, Move]] = {
     "queue": Move((NONE,), (QUEUED,)),
+    # It waits for something else now: another run, or the end of a pause.
+    "wait on": Move((QUEUED,)),
     "claim": Move((NONE, QUEUED), (RUNNING, DISPATCHED)),
     "claim the next attempt": Move((RETRYING,), (RUNNING, DISPATCHED), _NEXT_ATTEMPT),
     # A message of the attempt comes after the lease: its executor died.

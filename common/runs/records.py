@@ -220,6 +220,15 @@ class Runs:
         run = Run.of(execution, QUEUED, detail=detail, queued_at=now, expires_at=expires_at)
         return self.move("queue", run.key, run, By())
 
+    def wait(self, execution: Execution, detail: str, now: float) -> MoveRefused | None:
+        """Record that a first attempt waits, and for what. Refused if its record does not show that it waits."""
+        refusal = self.queue(execution, detail, now)
+        if refusal is None or refusal.run is None or refusal.run.status != QUEUED:
+            return refusal
+        if refusal.run.detail == detail:
+            return None
+        return self.move("wait on", _key(execution), change({"detail": detail}), By())
+
     def skip(
         self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = UNSTARTED_KEPT_S
     ) -> bool:

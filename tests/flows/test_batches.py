@@ -111,7 +111,11 @@ def test_a_job_that_changes_while_its_batch_is_held_is_read_after_the_change(
 
     world.clock.sleep = pausing  # type: ignore[method-assign]
     reports, _ = run(world, batch)
-    assert [report.detail or report.result for report in reports] == ["succeeded", "paused", "deleted"]
+    assert [report.detail or report.result for report in reports] == [
+        "succeeded",
+        "the job is paused",
+        "deleted",
+    ]
 
 
 def test_two_messages_of_the_same_job_and_one_of_a_missing_job(world: World, reads: Reads) -> None:

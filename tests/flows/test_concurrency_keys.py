@@ -139,6 +139,62 @@ def test_each_job_begins_by_its_own_limit(world: World) -> None:
     assert len(holders(world)) <= 3
 
 
+def first_in_line(world: World) -> str:
+    """The job whose run has waited longest for a permit of the key."""
+    waiting = (world.table("runs").get(keys.key_permits("alice", "crm")) or {}).get("waiting", {})
+    first: str = min(waiting, key=lambda name: (waiting[name]["since"], name))
+    return first.partition(":")[0]
+
+
+def test_a_run_that_waits_for_the_end_of_a_pause_stands_in_nobodys_way(world: World) -> None:
+    create(world, 3, limit=1)
+    world.run_until(DUE)
+    paused = first_in_line(world)
+    world.store.pause("alice", paused, "a rest")
+    end_one(world)
+    assert sorted(states(world)) == ["queued", "running", "succeeded"]
+    assert world.run_items("alice", paused)[0]["detail"] == "the job is paused: a rest"
+    end_one(world)
+    assert sorted(states(world)) == ["queued", "succeeded", "succeeded"]
+    world.store.resume("alice", paused)
+    world.run_until("2026-11-21T03:16:00Z")
+    assert world.statuses("alice", paused) == ["running"]
+
+
+def test_a_retry_that_waits_for_the_end_of_a_pause_stands_in_nobodys_way(world: World) -> None:
+    create(world, 2, limit=1)
+    world.run_until(DUE)
+    failing = world.target.calls[0][1]["job_id"]
+    end_one(world, Outcome(ok=False, error_type="Boom"))
+    world.run_until("2026-11-21T03:17:00Z")
+    assert (sorted(states(world)), first_in_line(world)) == (["retrying", "running"], failing)
+    world.store.pause("alice", failing)
+    end_one(world)
+    world.registry.create(
+        "alice", "job-09", job(at="2026-11-21T03:18:00Z", concurrency={"key": "crm", "limit": 1})
+    )
+    world.run_until("2026-11-21T03:18:00Z")
+    assert world.statuses("alice", "job-09") == ["succeeded"]
+    world.store.resume("alice", failing)
+    world.run_until("2026-11-21T03:20:00Z")
+    assert world.statuses("alice", failing) == ["running"]
+
+
+def test_a_run_that_no_longer_needs_a_key_is_woken_once(world: World) -> None:
+    """Each message of a run that waits for the end of a pause is followed by another one."""
+    create(world, 2, limit=1)
+    world.run_until(DUE)
+    waiting = first_in_line(world)
+    definition = job(at=DUE, concurrency={"key": "erp", "limit": 1})
+    world.registry.put("alice", waiting, definition)
+    world.store.pause("alice", waiting)
+    world.run_until("2026-11-21T04:15:00Z", ticks=True)
+    sent = len(world.sqs.bodies)
+    world.run_until("2026-11-21T05:15:00Z", ticks=True)
+    assert world.statuses("alice", waiting) == ["queued"]
+    assert len([body for body in world.sqs.bodies[sent:] if waiting in body]) in (4, 5), "one each 15 minutes"
+
+
 def test_an_attempt_that_waits_for_its_retry_holds_no_slot(world: World) -> None:
     create(world, 3)
     world.run_until(DUE)

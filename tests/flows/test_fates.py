@@ -34,6 +34,29 @@ Change = Callable[[World, Mapping[str, Any]], None]
 CHANGES = pytest.mark.parametrize("change", [edited, paused])
 
 
+def begin_hold(world: World) -> None:
+    rules = world.executor.tenants
+    assert isinstance(rules, AnyTenant)
+    rules.held = (Hold("*", "", int(world.clock.now()), ""),)
+
+
+def end_hold(world: World) -> None:
+    rules = world.executor.tenants
+    assert isinstance(rules, AnyTenant)
+    rules.held = ()
+
+
+def pause(world: World) -> None:
+    world.store.pause(*KEY)
+
+
+def resume(world: World) -> None:
+    world.store.resume(*KEY)
+
+
+RESTS = pytest.mark.parametrize(("begin", "end"), [(begin_hold, end_hold), (pause, resume)])
+
+
 @CHANGES
 @pytest.mark.parametrize("delay", [{"spread_s": 240}, {"jitter_s": 240}])
 def test_between_its_fire_time_and_its_due_time_it_waits_and_runs(
@@ -76,6 +99,70 @@ def test_a_longer_spread_delays_it_and_a_shorter_one_lets_it_run_at_once(world: 
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     ((called_at, context),) = world.target.calls
     assert (called_at, at(context["due_at"])) == (max(due, at("2026-11-21T03:20:30Z")), due)
+
+
+@RESTS
+def test_what_is_due_after_a_pause_by_an_edit_meanwhile_runs_then(
+    world: World, begin: Callable[[World], None], end: Callable[[World], None]
+) -> None:
+    definition = job(cron="20 3 * * *")
+    world.registry.create(*KEY, definition)
+    world.run_until("2026-11-21T03:19:59Z", ticks=True)
+    world.clock.move_to(at(FIRE_AT) + 0.5)
+    begin(world)
+    definition["schedule"]["spread_s"] = 240
+    world.registry.put(*KEY, definition)
+    stored = world.store.get(*KEY)
+    due = due_at(stored.schedule, stored.key, at(FIRE_AT))
+    world.run_until("2026-11-21T03:20:05Z")
+    end(world)
+    assert due > at("2026-11-21T03:20:05Z")
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    assert [called_at for called_at, _ in world.target.calls] == [due]
+
+
+@RESTS
+@pytest.mark.parametrize("attempts", [0, 1])
+def test_what_waits_for_the_end_of_a_pause_ends_with_its_job_or_its_fire_time(
+    world: World, begin: Callable[[World], None], end: Callable[[World], None], attempts: int
+) -> None:
+    definition = job(cron="20 3 * * *", retry={"max_attempts": 9, "base_s": 60})
+    world.target.answer = lambda event: FAILED
+    for job_id in ("job", "other"):
+        world.registry.create("alice", job_id, definition)
+    world.run_until("2026-11-21T03:19:00Z", ticks=True)
+    world.clock.move_to(at("2026-11-21T03:20:30Z"))
+    if attempts:
+        world.deliver()
+    begin(world)
+    if begin is pause:
+        world.store.pause("alice", "other")
+    world.run_until("2026-11-21T03:25:00Z")
+    assert world.statuses(*KEY) == ["retrying" if attempts else "queued"]
+    world.store.delete(*KEY)
+    world.registry.create(*KEY, definition | {"state": "paused"})
+    world.registry.put("alice", "other", definition | {"schedule": {"cron": "50 5 * * *"}})
+    world.run_until("2026-11-21T03:45:00Z", ticks=True)
+    ended = (
+        ["failed"] if attempts else ["skipped(deleted)"],
+        ["failed"] if attempts else ["skipped(rescheduled)"],
+    )
+    assert (world.statuses(*KEY), world.statuses("alice", "other")) == ended
+
+
+@RESTS
+def test_a_late_executor_lets_wait_what_was_due_before_a_pause(
+    world: World, begin: Callable[[World], None], end: Callable[[World], None]
+) -> None:
+    world.registry.create(*KEY, job(cron="20 3 * * *"))
+    world.run_until("2026-11-21T03:19:00Z", ticks=True)
+    world.clock.move_to(at("2026-11-21T03:20:30Z"))
+    begin(world)
+    world.run_until("2026-11-21T03:25:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["queued"]
+    end(world)
+    world.run_until("2026-11-21T04:00:00Z", ticks=True)
+    assert world.statuses(*KEY) == ["succeeded"]
 
 
 def test_a_fire_time_that_the_schedule_loses_ends_with_the_reason(world: World) -> None:
@@ -140,18 +227,6 @@ def test_a_job_remembers_its_last_ten_pauses(world: World, later_pauses: int, st
     assert world.statuses(*KEY) == [status]
 
 
-def begin_hold(world: World) -> None:
-    rules = world.executor.tenants
-    assert isinstance(rules, AnyTenant)
-    rules.held = (Hold("*", "", 0, ""),)
-
-
-def end_hold(world: World) -> None:
-    rules = world.executor.tenants
-    assert isinstance(rules, AnyTenant)
-    rules.held = ()
-
-
 def held(world: World, definition: Mapping[str, Any]) -> None:
     """The platform holds the target for 48 s."""
     begin_hold(world)
@@ -179,17 +254,6 @@ def test_a_retry_that_waits_goes_on_with_the_present_payload(
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     (run,) = world.run_items(*KEY)
     assert (run["status"], run["attempt"]) == ("succeeded", 4)
-
-
-def pause(world: World) -> None:
-    world.store.pause(*KEY)
-
-
-def resume(world: World) -> None:
-    world.store.resume(*KEY)
-
-
-RESTS = pytest.mark.parametrize(("begin", "end"), [(begin_hold, end_hold), (pause, resume)])
 
 
 def dies_and_rests(world: World, begin: Callable[[World], None], attempt: int) -> None:

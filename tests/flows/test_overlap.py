@@ -99,8 +99,18 @@ def test_a_duplicate_does_not_leave_the_lock_taken(world: World) -> None:
     assert world.statuses("alice", "job") == ["succeeded", "succeeded"]
 
 
-def test_paused_while_one_waits_the_waiting_one_is_skipped(world: World) -> None:
-    world.registry.create("alice", "job", job(cron="* * * * *", overlap="queue_one", timeout_s=200))
+@pytest.mark.parametrize(
+    ("policy", "becomes"),
+    [
+        ({}, "succeeded"),
+        ({"start_deadline_s": 120}, "skipped(misfire)"),
+        ({"retry": {"max_age_s": 120}}, "skipped(paused)"),
+    ],
+)
+def test_paused_while_one_waits_the_waiting_one_waits_for_the_end_of_the_pause(
+    world: World, policy: dict[str, Any], becomes: str
+) -> None:
+    world.registry.create("alice", "job", job(cron="* * * * *", overlap="queue_one", timeout_s=200, **policy))
 
     def paused_meanwhile(event: Mapping[str, Any]) -> Outcome:
         world.clock.sleep(60)
@@ -110,5 +120,12 @@ def test_paused_while_one_waits_the_waiting_one_is_skipped(world: World) -> None
         return Outcome(ok=True)
 
     world.target.answer = paused_meanwhile
-    world.run_until("2026-11-21T03:13:00Z")
-    assert world.statuses("alice", "job") == ["succeeded", "skipped(paused)"]
+    world.run_until("2026-11-21T03:15:50Z")
+    assert world.statuses("alice", "job") == ["succeeded", "queued", "skipped(paused)"]
+    assert "enough" in world.run_items("alice", "job")[1]["detail"]
+    world.target.answer = lambda event: Outcome(ok=True)
+    world.run_until("2026-11-21T03:18:30Z")
+    world.store.resume("alice", "job")
+    world.run_until("2026-11-21T03:22:30Z")
+    assert world.statuses("alice", "job")[:3] == ["succeeded", becomes, "skipped(paused)"]
+    assert world.statuses("alice", "job")[-1] == "succeeded"

@@ -17,9 +17,11 @@ from typing import Any, Final
 import pytest
 
 from common.errors import Conflict
+from common.planning.execution import job_key
 from common.runs.outcome import Outcome
 from common.tenants.allowed_targets import Hold
 from common.timing.fires import due_at
+from common.timing.schedule import Schedule
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.stand_ins import AnyTenant
 from tests.worlds import Killed, World, at, job, make_world
@@ -108,6 +110,7 @@ class Life:
     rng: random.Random
     versions: list[Version] = field(default_factory=list)
     definition: Mapping[str, Any] = field(default_factory=dict)
+    schedules: list[Schedule] = field(default_factory=list)
     cancelled: set[int] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -153,6 +156,7 @@ class Life:
         is_active = not self.versions or not self.is_paused
         for _ in range(self.rng.choice([1, 1, 2])):  # an edit twice is an edit once
             self.world.registry.put(*KEY, definition)
+        self.schedules.append(self.world.store.get(*KEY).schedule)
         max_runs = definition["schedule"].get("max_runs")
         self.begins(CRONS[cron], is_active=is_active, max_runs=max_runs)
 
@@ -181,7 +185,7 @@ class Life:
             tenants.held = ()
             self.held_at[-1] = self.held_at[-1][0], self.now
         else:
-            tenants.held = (Hold("*", "", 0, ""),)
+            tenants.held = (Hold("*", "", int(self.now) + 1, ""),)
             self.held_at.append((self.now, SETTLED))
 
     def scheduler_outage(self) -> None:
@@ -328,7 +332,6 @@ def problems(life: Life) -> Iterator[str]:
 def _fate(life: Life, fire_at: int, run: Mapping[str, Any], became: str, in_force: bool) -> Iterator[str]:
     later = [version for version in life.versions if version.until_at > fire_at]
     keeps = all(version.contains(fire_at) for version in later)
-    rests = any(not version.is_active for version in later)
     if run["status"] not in FINAL:
         yield f"{run['status']} at the end"
     if (became == "cancelled") != (fire_at in life.cancelled) and "skipped_from_at" not in run:
@@ -337,12 +340,20 @@ def _fate(life: Life, fire_at: int, run: Mapping[str, Any], became: str, in_forc
         return
     if keeps and became == "rescheduled":
         yield "ended by an edit that leaves it alone"
-    if not rests and became == "paused":
-        yield "ended by a pause that had not begun, or was over"
+    dues = {run["due_at"], *(due_at(schedule, job_key(*KEY), fire_at) for schedule in life.schedules)}
+    if became == "paused" and not any(
+        version.from_at <= due < version.until_at
+        for due in dues
+        for version in later
+        if not version.is_active
+    ):
+        yield "ended by a pause that had not begun when it was due, or was over"
     if run["status"] == "failed" and became != "rescheduled":
         yield f"not tried to its end: {became} {run.get('error')}"
-    if became == "held" and not any(until >= fire_at for _, until in life.held_at):
-        yield "ended by a hold that was over"
+    if became == "held" and not any(
+        from_at <= due <= until for due in dues for from_at, until in life.held_at
+    ):
+        yield "ended by a hold that had not begun when it was due, or was over"
     if became == "missed" and not life.was_out:
         yield "missed without an outage"
     if became not in ("succeeded", "cancelled", "rescheduled", "paused", "held", "missed"):

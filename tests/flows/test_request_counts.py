@@ -105,9 +105,19 @@ def test_an_event_run_costs_one_write_in_all(world: World, counts: Counts) -> No
 
 
 def test_a_skipped_run_costs_one_write(world: World, counts: Counts) -> None:
+    world.registry.create("alice", "once", job(at=DUE))
+    world.store.pause("alice", "once")
+    world.clock.move_to(at(DUE))
+    with counts.of({**READ_JOB, "put_item": 1, "PutEvents": 1}):
+        world.deliver()
+
+
+def test_a_run_that_waits_for_the_end_of_a_pause_costs_one_write_and_a_message(
+    world: World, counts: Counts
+) -> None:
     due(world)
     world.store.pause("alice", "once")
-    with counts.of({**READ_JOB, "put_item": 1, "PutEvents": 1}):
+    with counts.of({**READ_JOB, "put_item": 1, "sent messages": 1}):
         world.deliver()
 
 

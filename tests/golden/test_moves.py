@@ -60,6 +60,7 @@ def settled(runs: Runs) -> None:
 OTHERS: Final[dict[str, tuple[str, Write]]] = {
     "claim a call that is answered later": ("none", lambda runs: runs.claim(CALLS_BACK)),
     "signs of a target": ("none", signs),
+    "wait on": ("queued", lambda runs: runs.wait(FIRST, "it waits for another", 1000)),
     "put off": ("retrying", lambda runs: runs.put_off(FIRST.retry(1100), 1200, "other runs go on")),
     "settle": ("dispatched", lambda runs: runs.settle(FIRST, "message")),
     "accept": ("running", lambda runs: runs.accept(OWN, 1100)),

@@ -248,7 +248,7 @@ def test_a_retry_that_a_hold_stops_is_told_until_it_is_given_up(telling: Telling
     retry = {"max_attempts": 5, "base_s": 60, "max_age_s": 3_600}
     telling.world.registry.put("alice", "report", job(at="2026-11-21T03:14:00Z", retry=retry))
     telling.minutes(3)
-    telling.rules.held.append(Hold("*", 0, "platform", "an incident"))
+    telling.rules.held.append(Hold("*", "an incident", 0, "platform"))
     telling.minutes(25)
     assert telling.overview == {"report": "waits"}
     (run,) = telling.world.runs.of_job("alice", "report", limit=2)
@@ -502,7 +502,7 @@ def test_another_reason_is_told_and_is_no_recovery(telling: Telling) -> None:
     telling.only(allowed_targets=[])
     telling.minutes(6)
     telling.only(allowed_targets=allowed)
-    telling.rules.held.append(Hold("*", 0, "platform", "incident"))
+    telling.rules.held.append(Hold("*", "incident", 0, "platform"))
     telling.minutes(60)
     assert telling.texts[1:] == ["Minute8, alice: 1 job not running: held (report)."]
     assert telling.overview == {"report": "held"}
@@ -697,7 +697,7 @@ def _permission(telling: Telling, rng: random.Random) -> str:
 
 
 def _hold(telling: Telling, rng: random.Random) -> str:
-    telling.rules.held.append(Hold("*", 0, "platform", "incident"))
+    telling.rules.held.append(Hold("*", "incident", 0, "platform"))
     return "held"
 
 
@@ -910,7 +910,7 @@ def allow(sequence: Sequence) -> None:
 
 
 def hold(sequence: Sequence) -> None:
-    sequence.telling.rules.held[:] = [Hold("*", 0, "platform", "incident")]
+    sequence.telling.rules.held[:] = [Hold("*", "incident", 0, "platform")]
 
 
 def release(sequence: Sequence) -> None:
