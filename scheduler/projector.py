@@ -72,6 +72,8 @@ _ROLL_UP_TICKS: Final = 132
 _ROLLED_UP_DAYS: Final = 2
 # Executions of the newest part of the log that are handed on: about a second of work to decode.
 _MAX_RECENT: Final = 100_000
+# Of a bucket's log no further window is followed in a round after so many: some 60 MB of memory.
+_MAX_FOLLOWED: Final = 100_000
 
 
 @dataclass(slots=True)
@@ -86,6 +88,8 @@ class _Round:
     living: LivingTenants
     comparison: Comparison
     windows_until: Mapping[int, int]
+    # Up to where a bucket's log was followed, if not to its end.
+    followed: dict[int, int] = field(default_factory=dict)
     recent: list[Portion] = field(default_factory=list)
     log: LogRead = field(default_factory=LogRead)
 
@@ -97,8 +101,9 @@ class _Work:
     `enqueued`: the ids of those that must have a record. `recorded`: of those that had one.
     """
 
-    # The log before this was read by earlier ticks.
+    # The log before this was read by earlier ticks, and that from `end` on is left to later ones.
     begin: int
+    end: int
     planned: dict[str, Execution] = field(default_factory=dict)
     noted: dict[str, Execution] = field(default_factory=dict)
     looks: list[Portion] = field(default_factory=list)
@@ -186,7 +191,8 @@ class Projector:
             step = f"bucket {bucket}", follow
             counted = done.counts.total()
             if not done.each([step], lambda step: done.step(*step), lambda step: step[0]):
-                ends[bucket] = followed[bucket] = end
+                followed[bucket] = this_round.followed.get(bucket, end)
+                ends[bucket] = end if followed[bucket] == end else max(followed[bucket], known[bucket])
             if done.counts.total() > counted or done.tries:
                 yield ProjectionState(state.since, ends.copy()).position
         done.each(["gaps"], lambda _: self._reopen_gap(max(begins.values()), this_round))
@@ -213,7 +219,8 @@ class Projector:
             return
         this_round.done.counts["planned"] += len(work.planned)
         if begin < this_round.windows_until[bucket]:  # the runs table was restored
-            work.recorded |= had_records(self.index.log, bucket, begin, this_round.windows_until[bucket])
+            until_known = min(work.end, this_round.windows_until[bucket])
+            work.recorded |= had_records(self.index.log, bucket, begin, until_known, work.enqueued)
         now = self.clock.now()
         tenants = this_round.living.of(
             {execution.tenant for execution in work.all()}, this_round.done.problems
@@ -224,6 +231,7 @@ class Projector:
         self._suspect(findings.stuck)
         self._merge(bucket, work, findings, this_round)
         self.index.log.forget(work.looks)
+        this_round.followed[bucket] = work.end
 
     def _reopen_gap(self, begin: int, this_round: _Round) -> None:
         """Have planned again what was planned and is not in the log; the handler begins with it at once."""
@@ -258,12 +266,16 @@ class Projector:
             FoundContradictions(self.due).suspect(contradictions, self.clock.now())
 
     def _work(self, bucket: int, begin: int, end: int, this_round: _Round) -> _Work:
-        work, done, recent = _Work(begin), this_round.done, this_round.recent
+        work, done, recent = _Work(begin, end), this_round.done, this_round.recent
         now = self.clock.now()
-        now_window, recent_from = window_start(int(now)), _recent_from(now)
+        now_window, recent_from, window = window_start(int(now)), _recent_from(now), begin
         # A look's window is not before `begin`: the tick that goes on from there has done those before.
         for portion in self.index.log.portions(min(begin, recent_from), now_window + 1, bucket):
-            is_followed = begin <= portion.window < end
+            if window < portion.window < work.end and len(work.planned) >= _MAX_FOLLOWED:
+                work.end = portion.window
+                done.problems.append(f"the log of bucket {bucket} is left from {rfc3339(work.end)} on")
+            window = portion.window
+            is_followed = begin <= portion.window < work.end
             if portion.kind == PLANNED:
                 this_round.log.add(portion)
                 if is_followed:

@@ -150,9 +150,10 @@ class Restored:
         """The executions that were due since then and have no record, each with what knows that it had one."""
         state, log = ProjectionStates(self.tables.due).read(), ExecutionLog(self.tables.due)
         begin, ends = window_start(self.to_at), state.until if state else {}
+        missing = {run.execution_id for run in self._missing}
         known_by: dict[str, str] = {}
         for bucket, end in ends.items():
-            known_by |= dict.fromkeys(had_records(log, bucket, begin, end), PROJECTION)
+            known_by |= dict.fromkeys(had_records(log, bucket, begin, end, missing), PROJECTION)
         # Ticks look for a day at what they listed, and then the log no longer tells it from the others.
         known_by |= {name: each.known_by for name, each in self._listed.items()}
         known_by |= dict.fromkeys(self._former, "former table")

@@ -29,10 +29,11 @@ class Again(NamedTuple):
     kind: str = AGAIN
 
 
-def had_records(log: ExecutionLog, bucket: int, begin: int, until: int) -> set[str]:
-    """The ids of planned executions of windows in [begin, until) that had a record when ticks read it.
+def had_records(log: ExecutionLog, bucket: int, begin: int, until: int, among: set[str]) -> set[str]:
+    """Of these ids, those of planned executions of windows in [begin, until) that had a record when ticks read it.
 
-    `until`: up to where ticks have followed the bucket's log. What had none is noted, to be looked at again.
+    `until`: up to where ticks have followed the bucket's log. What had none is noted, to be looked at again. No other
+    ids of the log, which has those of two days, are kept in memory.
     """
     by_kind: dict[str, set[str]] = {PLANNED: set(), AGAIN_PLANNED: set(), AGAIN_RECORDED: set()}
     for portion in log.portions(begin, _FAR_AT, bucket):
@@ -41,7 +42,9 @@ def had_records(log: ExecutionLog, bucket: int, begin: int, until: int) -> set[s
         with suppress(
             UnreadableMessage, *UNREADABLE
         ):  # of a later version, or damaged: the projector says so
-            by_kind[portion.kind] |= {Execution.decode(body).execution_id for body in portion.bodies()}
+            by_kind[portion.kind] |= among & {
+                Execution.decode(body).execution_id for body in portion.bodies()
+            }
     return (by_kind[PLANNED] - by_kind[AGAIN_PLANNED]) | by_kind[AGAIN_RECORDED]
 
 

@@ -6,12 +6,15 @@ import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from common.planning.execution import split_run_name
 from common.platform.restored import Effect, Restorable, Restored
 from common.platform.run_again import RunAgain
+from common.projection import looks
 from common.storage import keys
 from common.tenants.audit import AWS
 from common.timing.instants import rfc3339
@@ -82,6 +85,11 @@ def fire_time(execution_id: str) -> int:
     return split_run_name(execution_id.split(":", 2)[2])[0]  # type: ignore[index]
 
 
+def followed_until(world: World) -> int:
+    """Up to where ticks say that they have followed the runs."""
+    return int((world.table("runs").get(keys.FOLLOWED) or {})["until"])
+
+
 def called_twice(world: World) -> set[str]:
     calls = Counter(event["execution_id"] for _, event in world.target.calls)
     return {execution_id for execution_id, count in calls.items() if count > 1}
@@ -136,6 +144,39 @@ def test_without_the_command_ticks_know_the_same(monkeypatch: pytest.MonkeyPatch
     assert len(known) == 23, "from 5:46 to 5:59"
     assert not called_twice(world) & known
     assert_one_record_each(world, NOW - 2_400)
+
+
+def test_a_restored_log_is_followed_in_parts_that_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window of the log has 17 executions. What ticks then know is what one look at the whole log tells."""
+    world = world_restored(monkeypatch, ("runs",), 10_800)
+    at_once = {
+        each.execution.execution_id
+        for each in restored(world, "runs", back_s=10_800).without_record
+        if each.known_by
+    }
+    kept: list[int] = []
+
+    def spied(*args: Any) -> set[str]:
+        had_records = looks.had_records(*args)
+        kept.extend((len(args[-1]), len(had_records)))
+        return had_records
+
+    monkeypatch.setattr("scheduler.projector.had_records", spied)
+    monkeypatch.setattr("scheduler.projector._MAX_FOLLOWED", 60)
+    followed = [followed_until(world)]
+    for tick in range(1, 9):
+        world.run_until(rfc3339(NOW + 600 * tick), ticks=True)
+        followed.append(followed_until(world))
+    steps = [until - before for before, until in pairwise(followed)]
+    assert steps[0] == 2_400, "four windows, the fourth of which passes the bound"
+    assert steps[-1] == 600, "nothing is behind any more"
+    assert 60 <= max(kept) <= 76
+    known = {each.execution.execution_id for each in world.unrecorded.all() if each.known_by}
+    assert known == at_once
+    send_all(world)
+    world.run_until(rfc3339(NOW + 6_600), ticks=True)
+    assert not called_twice(world) & known
+    assert_one_record_each(world, NOW - 10_800)
 
 
 def test_what_was_lost_before_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
