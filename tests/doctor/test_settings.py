@@ -293,8 +293,8 @@ def test_a_table_with_few_units_is_found_and_one_on_demand_is_not(deployed: Pati
     assert problems(deployed) == []
 
 
-def test_policies_of_tables_and_keys_are_found_and_put_back(deployed: Patient) -> None:
-    """Either denies what the roles' policies allow: IAM's simulator is not told of it."""
+def test_policies_of_queues_tables_and_keys_are_found_and_put_back(deployed: Patient) -> None:
+    """Each denies what the roles' policies allow: IAM's simulator is not told of it."""
     own = [check for check in CHECKS if check.name == "policies"]
 
     def policy_findings() -> list[Finding]:
@@ -313,10 +313,23 @@ def test_policies_of_tables_and_keys_are_found_and_put_back(deployed: Patient) -
     arn = deployed["dynamodb"].describe_table(TableName=deployed.name("due"))["Table"]["TableArn"]
     denied = {"Effect": "Deny", "Principal": "*", "Action": "dynamodb:PutItem", "Resource": arn}
     deployed["dynamodb"].put_resource_policy(ResourceArn=arn, Policy=json.dumps({"Statement": [denied]}))
-    of_table, of_key = sorted(policy_findings(), key=lambda finding: "key policy" in finding.message)
+    url = deployed.queue_url("planning")
+    denied = {"Effect": "Deny", "Principal": "*", "Action": "sqs:SendMessage", "Resource": "*"}
+    attribute("planning", Policy=json.dumps({"Statement": [denied]}))(deployed)
+    attribute("executions", Policy=json.dumps({"Statement": [denied]}))(deployed)
+    deployed.stacks.resources["ExecutionsPolicy"] = resource(
+        "SQS::QueuePolicy",
+        PolicyDocument={"Statement": [denied]},
+        Queues=[deployed.queue_url("executions")],
+    )
+    deployed.stacks.physical_ids["ExecutionsPolicy"] = "executions"
+    of_key, of_queue, of_table = sorted(policy_findings(), key=lambda finding: finding.message)
+    assert (
+        f"queue policy of {url.rpartition('/')[2]} does more than the template says: deny" in of_queue.message
+    )
     assert "resource policy of minute8-test-due does more than the template says: deny" in of_table.message
     assert "does more than the template says: deny kms:Decrypt on *" in of_key.message
-    for finding in (of_table, of_key):
+    for finding in (of_table, of_key, of_queue):
         assert finding.repair
         finding.repair.do()
     assert policy_findings() == []
@@ -362,6 +375,21 @@ def test_a_second_consumer_and_another_rule_are_named(deployed: Patient) -> None
     consumer.repair.do()
     assert deployed["lambda"].get_event_source_mapping(UUID=second)["State"] == "Disabled"
     assert problems(deployed) == [rule]
+
+
+@pytest.mark.parametrize("principal", ["*", "210987654321"])
+def test_who_else_may_invoke_a_function_is_named(deployed: Patient, principal: str) -> None:
+    """It could send the executor messages of its own, as if they were the queue's."""
+    deployed["lambda"].add_permission(
+        FunctionName=deployed.name("executor"),
+        StatementId="mine",
+        Action="lambda:InvokeFunction",
+        Principal=principal,
+    )
+    (finding,) = problems(deployed)
+    assert principal in finding.message.partition(" may invoke ")[0]
+    assert f"may invoke {deployed.name('executor')}, and no template says so" in finding.message
+    assert "--statement-id mine" in finding.remedy
 
 
 @pytest.mark.parametrize("is_closed", [False, True])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from common.platform.findings import Finding, Repair, not_checked, ok, repairable
@@ -47,11 +47,12 @@ def policies(deployment: Deployment) -> Iterator[Finding]:
         yield not_checked(str(error))
         return
     compared, resources = 0, list(template.resources())
+    granted = {url for resource in resources for url in resource.properties.get("Queues", ())}
     for resource in resources:
         if unread := sorted(resource.unknown.intersection(_POLICIES_IN.get(resource.type, ()))):
             yield not_checked(f"{resource.name}: the doctor cannot read its {', '.join(unread)}")
             continue
-        for policy in _policies_of(deployment, resource):
+        for policy in _policies_of(deployment, resource, granted):
             compared += 1
             yield from _differences(deployment, policy)
         if resource.type == "AWS::IAM::Role":
@@ -139,7 +140,8 @@ def _of_role(resource: Resource, role: str) -> dict[str, Document]:
     return {}
 
 
-def _policies_of(deployment: Deployment, resource: Resource) -> Iterator[Policy]:
+def _policies_of(deployment: Deployment, resource: Resource, granted: Container[str]) -> Iterator[Policy]:
+    """`granted`: the URLs of queues to which the template gives a policy; another queue has none."""
     properties = resource.properties
     match resource.type:
         case "AWS::IAM::Role":
@@ -151,6 +153,10 @@ def _policies_of(deployment: Deployment, resource: Resource) -> Iterator[Policy]
         case "AWS::SQS::QueuePolicy":
             for url in properties["Queues"]:
                 yield _policy_of_queue(deployment, url, properties["PolicyDocument"])
+            return
+        case "AWS::SQS::Queue":
+            if resource.physical_id not in granted:
+                yield _policy_of_queue(deployment, resource.physical_id, {})
             return
         case "AWS::KMS::Key":
             yield _policy_of_key(deployment, resource.physical_id, properties["KeyPolicy"])
@@ -205,7 +211,9 @@ def _policy_of_queue(deployment: Deployment, url: str, document: Document) -> Po
         current,
         Repair(
             f"put the policy of {queue} back, as the stack's template has it",
-            lambda: client.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps(document)}),
+            lambda: client.set_queue_attributes(
+                QueueUrl=url, Attributes={"Policy": json.dumps(document) if document else ""}
+            ),
         ),
     )
 

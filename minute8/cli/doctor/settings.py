@@ -392,7 +392,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 # --- what the stack does not have -----------------------------------------------------------------
 def strangers(deployment: Deployment) -> Iterator[Finding]:
-    """Mappings that read the stage's queues, and rules that start its functions, but are not of the stack."""
+    """Mappings that read the stage's queues, and who starts its functions, but is not of the stack."""
     try:
         known = set(DeployedTemplate(deployment).physical_ids.values())
     except NoStackError as error:
@@ -418,7 +418,27 @@ def strangers(deployment: Deployment) -> Iterator[Finding]:
                 f"the rule {name} starts {deployment.named(function)}, and the stack does not have it",
                 f"aws events disable-rule --name {name}, unless you know what it is for",
             )
+        yield from _callers(deployment, function)
     yield ok("nothing else reads the queues or starts the functions")
+
+
+def _callers(deployment: Deployment, function: str) -> Iterator[Finding]:
+    """Who may invoke a function. The template names services alone."""
+    client = deployment.client("lambda")
+    for arn in sorted({deployment.function_arn(function), deployment.called_arn(function)}):
+        try:
+            policy = json.loads(client.get_policy(FunctionName=arn)["Policy"])
+        except client.exceptions.ResourceNotFoundException:
+            continue
+        for statement in policy["Statement"]:
+            principal = statement["Principal"]
+            if not isinstance(principal, dict) or "AWS" in principal:
+                yield warning(
+                    f"{json.dumps(principal)} may invoke {deployment.named(function)}, and no template says so:"
+                    " what it sends is taken for a message of the stage's",
+                    f"aws lambda remove-permission --function-name {arn} --statement-id {statement['Sid']},"
+                    " unless you know what it is for",
+                )
 
 
 def _second_consumer(deployment: Deployment, queue: str, mapping: Properties) -> Finding:
