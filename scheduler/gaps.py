@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from common.planning.due_index import DueIndex
+from common.planning.due_index import MAX_CLOCK_ERROR_S, DueIndex
 from common.planning.log import PlannedWindow, Portion
-from common.timing.windows import WINDOW_S, window_start
+from common.timing.windows import WINDOW_S, planning_end, window_start
 
 # A gap that began longer ago is left: ticks were away, and the first one has planned all since.
 _MAX_BACK_S: Final = 12 * WINDOW_S
@@ -49,7 +49,9 @@ def reopen_gap(index: DueIndex, read: LogRead, begin: int, now: float) -> int | 
     """
     last = window_start(int(now))
     begin = max(begin, last - _MAX_BACK_S)
-    windows = sorted(index.windows.newest(_MAX_WINDOWS), key=lambda window: window.start)
+    # A window that no tick can have planned would join all others.
+    newest = index.windows.newest(_MAX_WINDOWS, planning_end(now + MAX_CLOCK_ERROR_S))
+    windows = sorted(newest, key=lambda window: window.start)
     if first_gap(windows, read, begin, last, last + WINDOW_S) is None:
         return None
     if (mark := index.mark()) is None or mark.is_ahead(now):

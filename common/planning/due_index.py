@@ -223,9 +223,8 @@ class DueIndex:
 
     def _last_planned(self, now: float) -> int | None:
         """The end of the last recorded window that a tick can have planned."""
-        furthest = planning_end(now)
-        ends = (window.end for window in self.windows.newest(_MAX_WINDOWS_READ))
-        return next((end for end in ends if end <= furthest), None)
+        windows = self.windows.newest(_MAX_WINDOWS_READ, planning_end(now))
+        return windows[0].end if windows else None
 
     def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
         """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the stored mark.

@@ -297,10 +297,10 @@ class PlannedWindows:
         )
         self._table.delete_many([keys.key_of(item) for item in self._table.query(query)])
 
-    def newest(self, limit: int) -> list[PlannedWindow]:
-        """The last windows, the newest first."""
-        windows = []
-        for item in self._table.query(Query(keys.WINDOWS, newest_first=True, limit=limit)):
+    def newest(self, limit: int, until: int = _FAR_AT) -> list[PlannedWindow]:
+        """The last windows that end by `until`, the newest first."""
+        windows, span = [], keys.logged_between(0, until)
+        for item in self._table.query(Query(keys.WINDOWS, sk_between=span, newest_first=True, limit=limit)):
             with suppress(*UNREADABLE):  # it is for people, and others follow it
                 windows.append(_window(item))
         return windows

@@ -63,6 +63,14 @@ def delete_all(world: World) -> None:
     delete_windows(world)
 
 
+def delete_log_under_windows_of_2096(world: World) -> None:
+    """Somebody wrote more of them than are read."""
+    for number in range(20):
+        window = keys.planned_window(at("2096-10-02T07:00:00Z") + 600 * number)
+        world.table("due").put({**window, "start": 1, "began_at": 1, "ended_at": 1})
+    delete_log(world)
+
+
 def delete_a_bucket(world: World) -> None:
     bucket = keys.log_bucket("alice")
     delete_buckets(world, range(bucket, bucket + 1))
@@ -74,6 +82,7 @@ def delete_a_bucket(world: World) -> None:
         (delete_log, "04:17:30"),
         (delete_log, "04:27:50"),
         (damage_log, "04:18:30"),
+        (delete_log_under_windows_of_2096, "04:17:30"),
         (delete_windows, "04:21:10"),
         (delete_all, "04:21:10"),
         (delete_a_bucket, "04:21:10"),
