@@ -43,7 +43,7 @@ class Decision(NamedTuple):
     repair: str
 
 
-# docs/decisions/0062-what-decides.md has this table.
+# docs/runbook/contradictions.md says what decides.
 DECISIONS: Final[dict[str, Decision]] = {
     JOB_CORRUPT: Decision(
         "the tenant", "the job", "put the job again, or delete it: only its tenant knows what it was"

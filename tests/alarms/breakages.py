@@ -1,7 +1,6 @@
 """Breakages of a stage by name: what is done, which alarm rings and how soon, and how it is repaired.
 
-`test_breakages.py` plays those that have a break here; for the others it names the tests. Both make the table of
-docs/runbook/README.md.
+`test_breakages.py` plays those that have a break here; for the others it names the tests.
 """
 
 from __future__ import annotations
@@ -432,13 +431,3 @@ TEN: Final = (
         losses="skipped, recorded",
     ),
 )
-
-
-def table() -> str:
-    """The table of docs/decisions/0054-truth-checker.md."""
-    rows = ["| breakage | alarm | the doctor says | repair | lost |", "| --- | --- | --- | --- | --- |"]
-    for each in (*TWENTY, *TEN):
-        alarm = f"`{each.alarm}`, {each.minutes} min" if each.alarm else ""
-        words = f"`{each.doctor}`" if each.doctor else ""
-        rows.append(f"| {each.name} | {alarm} | {words} | {each.repair} | {each.losses} |")
-    return "\n".join(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import cast
 
 import pytest
@@ -20,7 +21,6 @@ from tests.alarms.breakages import (
     put_job_back,
     repair_contradictions,
     run_unrecorded,
-    table,
 )
 from tests.alarms.stage import Watched
 from tests.desk import Desk
@@ -88,5 +88,10 @@ def test_what_is_not_played_here_has_its_test(breakage: Breakage) -> None:
     assert breakage.doctor in text or breakage.doctor in NAMED_ELSEWHERE or not breakage.doctor
 
 
-def test_the_decision_has_the_table() -> None:
-    assert table() in (ROOT / "docs/decisions/0054-truth-checker.md").read_text()
+@pytest.mark.parametrize(
+    "breakage", [each for each in (*TWENTY, *TEN) if each.alarm], ids=lambda each: each.name
+)
+def test_the_page_of_its_alarm_has_the_commands_that_repair_it(breakage: Breakage) -> None:
+    page = (ROOT / "docs/runbook" / f"{breakage.alarm}.md").read_text().replace(" --stage prod", "")
+    for command in re.findall(r"`(minute8 [^`]+)`", breakage.repair):
+        assert command in page

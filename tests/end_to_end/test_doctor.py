@@ -1,10 +1,9 @@
-"""`minute8 doctor` on the embedded AWS, by a user who has exactly the permissions of docs/deploying.md."""
+"""`minute8 doctor` on the embedded AWS, by a user who has exactly the permissions of deploy/policies/doctor.json."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -33,10 +32,7 @@ def doctor(embedded: Embedded, aws: Any) -> Iterator[Callable[[], tuple[int, dic
     Without CloudWatch's metrics and alarms: other tests make functions fail.
     """
     iam = aws("iam")
-    policies = re.findall(
-        r"```json\n(\{\s+\"Version\".*?)```", (ROOT / "docs/deploying.md").read_text(), re.DOTALL
-    )
-    (policy,) = [policy for policy in policies if "SimulatePrincipalPolicy" in policy]  # not the deployer's
+    policy = (ROOT / "deploy/policies/doctor.json").read_text()
     iam.create_user(UserName="doctor")
     iam.put_user_policy(UserName="doctor", PolicyName="doctor", PolicyDocument=policy)
     key = iam.create_access_key(UserName="doctor")["AccessKey"]
