@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,15 +52,19 @@ def test_make_commands_exist(name: str) -> None:
         assert verb in verbs, f"{name} says make {verb}"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_variables_are_read_by_the_code(name: str) -> None:
-    code = "\n".join(
+@cache
+def code() -> str:
+    return "\n".join(
         path.read_text()
         for folder in ("common", "minute8", "scripts", "tests")
         for path in (ROOT / folder).rglob("*.py")
     )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_variables_are_read_by_the_code(name: str) -> None:
     for variable in _VARIABLE.findall((ROOT / name).read_text()):
-        assert variable in code, f"{name} documents {variable}"
+        assert variable in code(), f"{name} documents {variable}"
 
 
 def test_each_make_command_is_documented() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from contextlib import redirect_stdout
 from io import StringIO
@@ -223,5 +224,8 @@ def test_the_units_that_do_not_follow_the_load_are_those_of_the_template() -> No
 def test_the_readme_has_the_bills_dollars() -> None:
     (bill,) = kept(["bill"])
     months = [sum(bill.figures[f"{runs} runs"].values()) for runs in ("1,000", "1,000,000", "100,000,000")]
-    row = next(line for line in (ROOT / "README.md").read_text().splitlines() if "everything counted" in line)
-    assert [cell.strip() for cell in row.split("|")[2:5]] == [f"{dollars:,.0f}" for dollars in months]
+    lines = (ROOT / "README.md").read_text().splitlines()
+    row = next(line for line in lines if "everything counted" in line)
+    dollars = [f"{month:,.0f}" for month in months]
+    assert [cell.strip() for cell in row.split("|")[2:5]] == dollars
+    assert re.findall(r" cost \$(\d+)", "\n".join(lines[:10])) == dollars

@@ -117,7 +117,9 @@ def _unanswered(error: Exception) -> Finding:
     if isinstance(error, ClientError):
         code, operation = error.response["Error"]["Code"], error.operation_name
         if code in _NOT_ALLOWED:
-            return not_checked(f"{DENIED} {operation}", "deploy/policies/doctor.json lists what the doctor reads")
+            return not_checked(
+                f"{DENIED} {operation}", "deploy/policies/doctor.json lists what the doctor reads"
+            )
         if code in _UNKNOWN:
             return not_checked(f"this AWS does not know {operation}")
         return failed(str(error), "look into it: AWS does not answer this as it should")
