@@ -97,6 +97,13 @@ class SimulatedQueue:
         }
         return {"Attributes": {name: counts[name] for name in AttributeNames}}
 
+    def purge(self) -> None:
+        """As SQS's PurgeQueue; what is noted of earlier messages goes, too."""
+        for kept in (self._waiting, self._receives, self._hidden, self._lineage):
+            kept.clear()
+        for notes in (self.delays, self.bodies, self.deleted, self.refused):
+            notes.clear()
+
     def next_at(self) -> float | None:
         return self._waiting[0][0] if self._waiting else None
 

@@ -208,7 +208,7 @@ def _evaluation(count: int) -> tuple[float, float, int]:
     def evaluation_s(start: int) -> float:
         return cpu_s(lambda: sum(groups.group_can_fire(key, start, start + 600) for key in keys))
 
-    groups.parsed_group.cache_clear()
+    groups._parsed_alone.cache_clear()
     return evaluation_s(_ON_HOUR), evaluation_s(_OFF_HOUR), len(keys)
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.simulation.hostile_hour api|executor|scheduler|planner|notifier SHARE
 
-Does SHARE of what the quotas allow in an hour (1 is all), and prints the peak memory after a half and at the end. The
-tables are another process's, and what only grows them (the audit, runs) is removed as it comes.
+Does SHARE of what the quotas allow in an hour (1 is all), and prints the peak memory at each tenth. The tables are
+another process's, and what only grows them (the audit, runs) is removed as it comes.
 """
 
 from __future__ import annotations
@@ -73,8 +73,16 @@ def requests(office: Office, rng: random.Random) -> Iterator[Any]:
         yield office.alice, "GET", f"/v1/jobs?search={n}x{rng.getrandbits(60):x}", None
 
 
-def api(world: World, share: float) -> Iterator[None]:
-    """An hour of `requests_per_minute`."""
+def forget(world: World) -> None:
+    """Remove what only grows, of the tables and of what surrounds the function in its process."""
+    world.dynamodb.forget()
+    world.target.calls.clear()
+    world.events.clear()
+    world.sqs.purge()
+
+
+def api(world: World, share: float) -> Iterator[float]:
+    """An hour of `requests_per_minute`. Yields what part of the hour is done, as its like do."""
     rng, count = random.Random(1), round(60 * Quotas().requests_per_minute * share)
     with pytest.MonkeyPatch.context() as monkeypatch:
         office = open_office(world, monkeypatch)
@@ -85,12 +93,11 @@ def api(world: World, share: float) -> Iterator[None]:
             answer = caller(*request)
             assert answer.status < 500, (request, answer.content[:300])
             if n % 500 == 0:
-                world.dynamodb.forget()
-            if n == count // 2:
-                yield
+                forget(world)
+            yield (n + 1) / count
 
 
-def executor(world: World, share: float) -> Iterator[None]:
+def executor(world: World, share: float) -> Iterator[float]:
     """An hour of `executions_per_day`, in full batches of jobs at their bounds whose targets fail at length."""
     rng, batches = random.Random(1), round(Quotas().executions_per_day / 24 * share / IN_A_BATCH)
     settle_hostile(world, rng)
@@ -108,10 +115,8 @@ def executor(world: World, share: float) -> Iterator[None]:
             Message(f"m{n}", Execution("hostile", f"h{n}", due, due, 1).encode()) for n in range(IN_A_BATCH)
         ]
         execute_batch(world.executor, messages)
-        world.target.calls.clear()
-        world.dynamodb.forget()
-        if nth == batches // 2:
-            yield
+        forget(world)
+        yield (nth + 1) / batches
 
 
 class StageOne:
@@ -152,7 +157,7 @@ class _Elsewhere(BaseManager):
 _Elsewhere.register("stage_one", StageOne)
 
 
-def stage_one(world: World, share: float, measured: str) -> Iterator[None]:
+def stage_one(world: World, share: float, measured: str) -> Iterator[float]:
     """Six ticks of a tenant at its quotas, with planners: its jobs of each second fail, and SHARE of its changes."""
     changes, runs = (round(most * share) for most in (10 * Quotas().requests_per_minute, 7_000))
     hostile_tick.fill(world.dynamodb, int(world.clock.now()))
@@ -173,12 +178,11 @@ def stage_one(world: World, share: float, measured: str) -> Iterator[None]:
             world.clock.move_to(now)
             failed_runs(world, hostile_tick.TENANT, hostile_tick.job_name(nth), runs, "\x01" * 400)
             planner.plan(now, scheduler.tick(now))
-            world.dynamodb.forget()
-            if nth == 2:
-                yield
+            forget(world)
+            yield (nth + 1) / 6
 
 
-def notifier(world: World, share: float) -> Iterator[None]:
+def notifier(world: World, share: float) -> Iterator[float]:
     """An hour of rounds: each minute all runs fail that the quota allows, and hostile addresses are told of it."""
     rng, rounds = random.Random(1), round(60 * share)
     with (
@@ -206,31 +210,31 @@ def notifier(world: World, share: float) -> Iterator[None]:
             stage.round()
             stage.addresses.sent.clear()
             world.clock.sleep(60)
-            world.dynamodb.forget()
-            if nth == rounds // 2:
-                yield
+            forget(world)
+            yield (nth + 1) / rounds
 
 
-def scheduler(world: World, share: float) -> Iterator[None]:
+def scheduler(world: World, share: float) -> Iterator[float]:
     return stage_one(world, share, "scheduler")
 
 
-def planner(world: World, share: float) -> Iterator[None]:
+def planner(world: World, share: float) -> Iterator[float]:
     return stage_one(world, share, "planner")
 
 
 FUNCTIONS = {function.__name__: function for function in (api, executor, scheduler, planner, notifier)}
 
 
-def main(function: str, share: float) -> dict[str, float]:
+def main(function: str, share: float) -> list[float]:
+    """Returns the peak memory in MB at each tenth of the hour, the first before its first request."""
     with far_tables() as tables, Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         world = make_world(tables, NOW)
-        hour = FUNCTIONS[function](world, share)
-        ready_mb = peak_mb()
-        next(hour)
-        half_mb = peak_mb()
-        assert next(hour, None) is None
-        return {"ready_mb": ready_mb, "half_mb": half_mb, "peak_mb": peak_mb()}
+        tenths = [peak_mb()]
+        for done in FUNCTIONS[function](world, share):
+            while done * 10 >= len(tenths):
+                tenths.append(peak_mb())
+                print(f"{len(tenths) - 1} of 10: {tenths[-1]:.0f} MB", file=sys.stderr, flush=True)
+        return tenths
 
 
 if __name__ == "__main__":
