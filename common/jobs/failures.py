@@ -78,7 +78,7 @@ class FailureCounts:
         if item is None or item["state"] == DELETED:
             return 0
         counted = _count(streak, item["revision"])
-        if streak and streak["revision"] == item["revision"] and streak["failed_run"] == run_name:
+        if streak and streak.get("revision") == item["revision"] and streak.get("failed_run") == run_name:
             return counted
         began_at = streak["began_at"] if streak and counted else math.floor(self.clock.now())
         started = {
@@ -133,8 +133,11 @@ def _as_read(jobs: Table, streak: Item | None, *names: str) -> Condition:
 
 
 def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
-    """The failures in a row of a job with this revision."""
-    return int(streak["failures"]) if streak and streak["revision"] == revision else 0
+    """The failures in a row of a job with this revision. What cannot be read counts as one: a success ends it."""
+    if not streak or streak.get("revision") != revision:
+        return 0
+    failures = streak.get("failures")
+    return failures if isinstance(failures, int) else 1
 
 
 class NotRunningNotes:

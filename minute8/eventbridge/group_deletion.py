@@ -90,7 +90,8 @@ class GroupDeletions:
             self._delete_schedules(tenant, name, job_ids[first : first + MAX_AT_ONCE])
         if len(job_ids) < STEP:
             # Another request may delete a newer group of this name.
-            same = (Attribute("state") == DELETING) & (Attribute("deleted_by") == group.deleted_by)
+            known_by = "updated_at" if group.deleted_by is None else "deleted_by"
+            same = (Attribute("state") == DELETING) & (Attribute(known_by) == getattr(group, known_by))
             self._finish(tenant, name, same)
         return len(job_ids)
 

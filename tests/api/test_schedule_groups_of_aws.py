@@ -116,6 +116,23 @@ def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
     assert refusal(client.delete_schedule_group, Name="default")[:2] == (400, "ValidationException")
 
 
+def test_a_deletion_of_which_nobody_knows_who_began_it_ends(office: Office, aws: Aws) -> None:
+    """The group's item lost the token: no step could name what it deletes, and the group stayed for ever."""
+    client, world = aws(), office.world
+    client.create_schedule_group(Name="billing")
+    client.create_schedule(**schedule(GroupName="billing", Name="a"))
+    key = keys.schedule_group("alice", "billing")
+    item = {**(world.table("jobs").get(key) or {}), "state": "DELETING"}
+    world.table("jobs").put({name: value for name, value in item.items() if name != "deleted_by"})
+    world.table("tenants").put(
+        {**keys.group_deletion("alice", "billing"), "tenant": "alice", "name": "billing"}
+    )
+    done = world.round("groups", removal_of_groups(GroupDeletions(world.store), world.clock).steps)
+    assert (done.counts["finished"], done.problems) == (1, [])
+    assert refusal(client.get_schedule_group, Name="billing")[0] == 404
+    assert refusal(client.get_schedule, Name="a", GroupName="billing")[0] == 404
+
+
 def test_a_late_step_of_a_deletion_spares_a_new_group(office: Office, aws: Aws) -> None:
     """A tick can read that a group is being deleted just before that is done, and the group made again."""
     client = aws()

@@ -70,6 +70,21 @@ def test_a_success_without_a_streak_reads_and_writes_no_count(world: World) -> N
     assert world.store.get("alice", "job") == job_before
 
 
+@pytest.mark.parametrize("damage", ["many", [1], None, "absent"])
+def test_a_count_that_nobody_can_read_is_one_and_a_success_ends_it(world: World, damage: object) -> None:
+    register(world)
+    world.target.answer = lambda event: FAILS
+    world.run_until("2026-11-21T03:15:30Z")
+    key = keys.failure_streak("alice", "job")
+    item = (world.table("jobs").get(key) or {}) | {"failures": damage}
+    world.table("jobs").put({name: value for name, value in item.items() if value != "absent"})
+    assert counted(world) == 1
+    world.target.answer = lambda event: WORKS
+    world.run_until("2026-11-21T03:16:30Z")
+    assert counted(world) == 0
+    assert "is_failing" not in (world.table("jobs").get(JOB_KEY) or {})
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_count_is_the_recount_of_any_failures_successes_and_changes(world: World, seed: int) -> None:
     rng = random.Random(seed)
