@@ -111,6 +111,8 @@ class HeldPolicies:
         return {"AttachedPolicies": []}
 
     def get_queue_attributes(self, QueueUrl: str, AttributeNames: list[str]) -> dict[str, Any]:
+        if (QueueUrl, "") not in self._held:  # as most queues
+            return {}
         return {"Attributes": {"Policy": json.dumps(self._held[QueueUrl, ""])}}
 
     def get_key_policy(self, KeyId: str, PolicyName: str) -> dict[str, Any]:
