@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
+from botocore import xform_name
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from scripts.build_layer import ROOT
@@ -35,6 +37,9 @@ BY_OPERATORS = ("dynamodb:PutItem", "TenantsTable")
 BY_THE_API_ALONE = "ssm:GetParameter"
 # Of services that use minute8.direct.
 DIRECT_POLICY = DEPLOY_POLICY.with_name("direct.json")
+# Of `minute8 doctor`, and of its repairs.
+DOCTOR_POLICIES = tuple(DEPLOY_POLICY.with_name(name) for name in ("doctor.json", "doctor-fix.json"))
+DOCTORS_SERVICES = ("cloudwatch", "dynamodb", "events", "iam", "kms", "lambda", "sqs", "ssm")
 # Called for properties that the template does not use, or by the service itself.
 OTHER_SERVICES = (
     *("ec2", "elasticfilesystem", "firehose", "kinesis", "kms", "s3files", "s3tables"),
@@ -159,3 +164,15 @@ def _suffix(resource: str) -> str:
     table, _, index = resource.removesuffix("}").removeprefix("${").partition(".Arn}/")
     name = re.sub(r"(Table|Queue)$", "", table).lower()
     return f"{name}/{index}" if index else name
+
+
+def test_the_doctors_policies_allow_what_its_code_calls() -> None:
+    code = "\n".join(path.read_text() for path in (ROOT / "minute8" / "cli" / "doctor").glob("*.py"))
+    called = set(re.findall(r"\.([a-z]+(?:_[a-z]+)+)\(", code))
+    actions: dict[str, set[str]] = {}
+    for service in DOCTORS_SERVICES:
+        for operation in botocore.session.get_session().get_service_model(service).operation_names:
+            actions.setdefault(xform_name(operation), set()).add(f"{service}:{operation}")
+    calls = {name: actions[name] for name in called & actions.keys()}
+    assert {"put_key_policy", "get_queue_attributes"} <= calls.keys()
+    assert [name for name, of in calls.items() if not any(allows(DOCTOR_POLICIES, each) for each in of)] == []
