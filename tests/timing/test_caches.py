@@ -18,25 +18,25 @@ RNG = random.Random(1)
 ZONE = "America/Argentina/ComodRivadavia"
 
 
-def some(low: int, high: int, count: int) -> str:
+def pick(low: int, high: int, count: int) -> str:
     return ",".join(map(str, sorted(RNG.sample(range(low, high + 1), count))))
 
 
 def long_cron() -> str:
-    return f"{some(0, 59, 20)} {some(0, 59, 20)} {some(0, 23, 12)} {some(1, 31, 15)} {some(1, 12, 6)} {some(0, 6, 3)}"
+    return f"{pick(0, 59, 20)} {pick(0, 59, 20)} {pick(0, 23, 12)} {pick(1, 31, 15)} {pick(1, 12, 6)} {pick(0, 6, 3)}"
 
 
 def long_cron_of_aws() -> str:
-    return f"{some(0, 59, 20)} {some(0, 23, 12)} {some(1, 31, 15)} {some(1, 12, 6)} ? {some(1970, 2199, 15)}"
+    return f"{pick(0, 59, 20)} {pick(0, 23, 12)} {pick(1, 31, 15)} {pick(1, 12, 6)} ? {pick(1970, 2199, 15)}"
 
 
-HOURS = [some(0, 23, 12) for _ in range(200)]
-DAYS = [some(1, 31, 15) for _ in range(50)]
+HOURS = [pick(0, 23, 12) for _ in range(200)]
+DAYS = [pick(1, 31, 15) for _ in range(50)]
 
 
 def long_key(days: str = "") -> str:
     """Its fields are few texts: the caches of fields are small, and the first keys fill them."""
-    return f"cron|{ZONE}|* {RNG.choice(HOURS)} {days or RNG.choice(DAYS)} 1,3,5,8,10-12 {some(0, 6, 3)}"
+    return f"cron|{ZONE}|* {RNG.choice(HOURS)} {days or RNG.choice(DAYS)} 1,3,5,8,10-12 {pick(0, 6, 3)}"
 
 
 def kept_bytes(cache: Any, entry: Callable[[], object], first: int = 20) -> float:
