@@ -203,6 +203,6 @@ def shown(value: object) -> str:
         return ""
     try:
         text = repr(value[: _MAX_SHOWN_CHARS + 1]) if isinstance(value, str) else repr(value)
-    except Exception:  # noqa: BLE001  a hostile __repr__, or an int of over 4,300 digits
+    except (ValueError, RecursionError):  # an int of over 4,300 digits, a list within itself a thousand times
         return f"<{type(value).__name__}>"
     return text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "…"

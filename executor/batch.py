@@ -91,9 +91,11 @@ def _results(tasks: Iterable[Task]) -> tuple[dict[Task, Report], dict[Task, Exce
     reports: dict[Task, Report] = {}
     errors: dict[Task, Exception] = {}
     for task in tasks:
-        try:
+        if (error := task.future.exception()) is None:
             reports[task] = task.future.result()
-        except Exception as error:  # noqa: BLE001  the others continue after any error
+        elif not isinstance(error, Exception):  # this process ends
+            raise error
+        else:
             delivery = task.delivery
             telemetry.logger().warning(
                 "message failed",

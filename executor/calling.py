@@ -32,6 +32,7 @@ from common.storage.outgoing import Steps
 from common.storage.table import Table
 from common.timing.instants import rfc3339
 from executor.stages import Admitted, Called, Claimed
+from executor.targets.answers import unless_minute8_fails
 from executor.targets.events import Event
 
 if TYPE_CHECKING:
@@ -194,33 +195,32 @@ def _call(
     secrets: JobSecrets,
     turns: Turns,
 ) -> Steps[Called]:
-    began_at = clock.now()
-    prepare = partial(_prepared, claimed.attempt, formats, payload_of, secrets)
-    if claimed.attempt.takes_a_turn:
-        with turns.of(claimed.attempt.job.tenant) as turn:
-            prepared = prepare(turn) if turn else NO_TURN
-    else:
-        prepared = prepare(None)
-    if clock.now() >= claimed.claim.lease_until:  # another executor may have taken the attempt over
-        prepared = LEASE_OVER
-    if isinstance(prepared, Outcome):
-        return Called(claimed, prepared, began_at)
-    outgoing.reset(may_be_repeated=claimed.attempt.job.spec.on_crash != "fail")
-    outcome = yield from _outcome(claimed.attempt, prepared)
+    """Call the job's target once. Every error becomes an outcome; nothing is raised, and no secret is shown."""
+    began_at, attempt = clock.now(), claimed.attempt
+    redacted: Callable[[Outcome], Outcome] = _as_it_is
+    try:
+        prepare = partial(_prepared, attempt, formats, payload_of, secrets)
+        if attempt.takes_a_turn:
+            with turns.of(attempt.job.tenant) as turn:
+                prepared = prepare(turn) if turn else NO_TURN
+        else:
+            prepared = prepare(None)
+        if clock.now() >= claimed.claim.lease_until:  # another executor may have taken the attempt over
+            prepared = LEASE_OVER
+        if isinstance(prepared, Outcome):
+            return Called(claimed, prepared, began_at)
+        target, sent, redacted = prepared.target, prepared.event, prepared.redacted
+        outgoing.reset(may_be_repeated=attempt.job.spec.on_crash != "fail")
+        if attempt.kind.in_steps:
+            outcome = redacted((yield from attempt.kind.in_steps(target, sent, attempt.timeout_s)))
+        else:
+            outcome = redacted(attempt.kind.call(target, sent, attempt.timeout_s))
+    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
+        outcome = _unforeseen(attempt, error, redacted)
     ago_s = outgoing.seconds_since_sent()
     called_at = began_at if ago_s is None else clock.now() - ago_s
     claimed.delay.learn(called_at - claimed.claimed_at)
     return Called(claimed, outcome, called_at)
-
-
-def _payload(attempt: Admitted, payload_of: PayloadReader) -> str | Outcome:
-    """The text of the payload. That it cannot be read is no attempt of the tenant's."""
-    try:
-        return payload_of(attempt.job)
-    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
-        words = shown(str(error))
-        telemetry.logger().warning("payload not read", error=words, **attempt.claim.execution.log_fields)
-        return Outcome(ok=False, throttled=True, error_type="PayloadNotRead", error=words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +239,14 @@ def _prepared(
     secrets: JobSecrets,
     turn: Turn | None,
 ) -> _Prepared | Outcome:
-    """What to call and to send, or why there is no call. Nothing is raised."""
-    payload, job = _payload(attempt, payload_of), attempt.job
+    """What to call and to send, or why there is no call."""
+    job, execution = attempt.job, attempt.claim.execution
+    payload = unless_minute8_fails(lambda: payload_of(job), "PayloadNotRead")
     if isinstance(payload, Outcome):
+        telemetry.logger().warning("payload not read", error=payload.error, **execution.log_fields)
         return payload
     try:
-        sent = event(job, payload, attempt.claim.execution, attempt.claim, formats)
+        sent = event(job, payload, execution, attempt.claim, formats)
         if not job.secrets or turn is None:
             return _Prepared(job.spec.target, sent, _as_it_is)
         filled = secrets.filled(job, sent, turn.redaction)
@@ -253,19 +255,6 @@ def _prepared(
         return _Prepared(filled.target, filled.event, partial(_redacted, turn, filled))
     except PayloadTooLarge as error:  # by its secrets
         return Outcome(ok=False, permanent=True, error_type="PayloadTooLarge", error=str(error))
-    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
-        return _unforeseen(attempt, error, _as_it_is)
-
-
-def _outcome(attempt: Admitted, prepared: _Prepared) -> Steps[Outcome]:
-    """Call the job's target once. Every error becomes an outcome; nothing is raised, and no secret is shown."""
-    kind, redacted = attempt.kind, prepared.redacted
-    try:
-        if kind.in_steps:
-            return redacted((yield from kind.in_steps(prepared.target, prepared.event, attempt.timeout_s)))
-        return redacted(kind.call(prepared.target, prepared.event, attempt.timeout_s))
-    except Exception as error:  # noqa: BLE001  an attempt without a recorded end would be made again
-        return _unforeseen(attempt, error, redacted)
 
 
 def _unforeseen(attempt: Admitted, error: Exception, redacted: Callable[[Outcome], Outcome]) -> Outcome:

@@ -56,7 +56,7 @@ class _Lookup:
     """A lookup under way; `outcome` is set before `ended`."""
 
     ended: threading.Event = field(default_factory=threading.Event)
-    outcome: list[str] | Exception = field(default_factory=list)
+    outcome: list[str] | Exception = field(default_factory=lambda: OSError("the resolver ended"))
 
 
 class Resolver:
@@ -112,15 +112,16 @@ class Resolver:
     def _run(self, name: _Name, lookup: _Lookup) -> None:
         try:
             lookup.outcome = self._resolve(name.host, name.port)
-        except Exception as error:  # noqa: BLE001  the caller raises it
+        except (OSError, ValueError) as error:  # of the resolver; of a name that IDNA cannot encode
             lookup.outcome = error
-        lookup.ended.set()
-        with self._changed:
-            del self._under_way[name]
-            self._of_tenant[name.tenant] -= 1
-            if not self._of_tenant[name.tenant]:
-                del self._of_tenant[name.tenant]
-            self._changed.notify_all()
+        finally:
+            lookup.ended.set()
+            with self._changed:
+                del self._under_way[name]
+                self._of_tenant[name.tenant] -= 1
+                if not self._of_tenant[name.tenant]:
+                    del self._of_tenant[name.tenant]
+                self._changed.notify_all()
 
 
 class ForbiddenAddress(Minute8Error):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeVar
 
+from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
 from common.clock import Clock
@@ -358,7 +359,7 @@ class Recorder:
         while True:
             try:
                 return record()
-            except Exception:
+            except (BotoCoreError, ClientError, Minute8Error):
                 if self.clock.now() + wait_s >= claim.lease_until:
                     raise
                 self.clock.sleep(wait_s)

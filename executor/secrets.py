@@ -18,13 +18,13 @@ from typing import Final
 from urllib.parse import quote
 
 from common.clock import Clock
-from common.errors import shown
 from common.jobs.job import Job
 from common.jobs.secret_references import MARK, ValueOf, filled, filled_json
 from common.limits import SECRET_CHARS
 from common.runs.outcome import Outcome
 from common.tenants.secrets import SecretValues
 from executor.targets import Target
+from executor.targets.answers import not_called, unless_minute8_fails
 from executor.targets.events import Event
 
 # As the definition's own (common/registration/target_definitions.py), but longer.
@@ -36,6 +36,7 @@ _JAVASCRIPT: Final = "!'()*"
 _EDGE: Final = 4
 # Less than the margin of an attempt's lease. What was read stays known to the next try.
 _READ_WITHIN_S: Final = 4
+_NOT_READ: Final = "SecretNotRead"
 
 
 class _Stopped(Exception):
@@ -87,7 +88,8 @@ class JobSecrets:
             if name not in read:
                 read[name] = self._value(job, name)
                 if self.clock.now() > ends_at:
-                    raise _Stopped(_not_read(f"secrets were not read within {_READ_WITHIN_S} s"))
+                    late = f"secrets were not read within {_READ_WITHIN_S} s"
+                    raise _Stopped(not_called(_NOT_READ, late))
             return read[name]
 
         try:
@@ -109,10 +111,10 @@ class JobSecrets:
             if not is_listed:
                 return None
             raise _Stopped(_never("SecretsOff", "this deployment keeps no secrets: its secretsKey is off"))
-        try:
-            value = self.values.value(job.tenant, name, self.clock.now())
-        except Exception as error:  # noqa: BLE001  that Minute8 cannot read it is no attempt of the tenant's
-            raise _Stopped(_not_read(shown(str(error)))) from None
+        values, now = self.values, self.clock.now()
+        value = unless_minute8_fails(lambda: values.value(job.tenant, name, now), _NOT_READ)
+        if isinstance(value, Outcome):
+            raise _Stopped(value)
         if value is None and is_listed:
             error_text = f"the tenant has no secret {name!r}"
             raise _Stopped(Outcome(ok=False, error_type="SecretMissing", error=error_text))
@@ -140,10 +142,6 @@ def _header(name: str, value: str, value_of: ValueOf) -> str:
             )
         )
     return new
-
-
-def _not_read(error: str) -> Outcome:
-    return Outcome(ok=False, throttled=True, error_type="SecretNotRead", error=error)
 
 
 def _never(error_type: str, error: str) -> Outcome:

@@ -6,6 +6,7 @@ tick has too much work.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
@@ -47,10 +48,9 @@ def handle(event: object, context: object) -> dict[str, Any]:
         summary = scheduler().tick(publish_lag(scheduler()))
         planned_at = planner.clock.now()
         _follow_up(summary)
-    except Exception as error:
-        export_spans(summary, began_at, planned_at or planner.clock.now(), type(error).__name__)
-        raise
-    export_spans(summary, began_at, planned_at)
+    finally:
+        error = sys.exc_info()[0]
+        export_spans(summary, began_at, planned_at or planner.clock.now(), error.__name__ if error else "")
     if is_removal_due(deployment().tables, summary):
         remove(summary.now)
     return asdict(summary)

@@ -15,6 +15,8 @@ from functools import partial
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from common import telemetry
 from common.clock import Clock
 from common.errors import Busy
@@ -24,7 +26,6 @@ from common.jobs.job import ACTIVE, Job, existing
 from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, JobStore
 from common.planning.chores import Done, Position
-from common.planning.concurrently import for_each
 from common.planning.execution import BACKFILL, SCHEDULE
 from common.platform.deletion import Deletion, Deletions
 from common.runs.records import Runs
@@ -32,6 +33,7 @@ from common.runs.run import Run
 from common.runs.states import ENDED, INVALID, MISSED
 from common.storage import keys
 from common.storage.table import Query
+from common.storage.wire import DAMAGE
 from common.timing.excluded_days import Excluded
 from common.timing.fires import fires
 from common.timing.windows import WINDOW_S
@@ -78,7 +80,12 @@ class Completion:
         failed = self._tell([note for note in newest.values() if note.not_running], done)
         failed += done.each(list(newest.values()), look, lambda note: f"{note.tenant}/{note.job_id}")
         undone = {(note.tenant, note.job_id) for note in failed}
-        for_each(list(over.values()), lambda jobs: undone.update(self._delete(jobs, done)))
+
+        def delete(jobs: list[Job]) -> None:
+            undone.update(self._delete(jobs, done))
+
+        for jobs in done.each(list(over.values()), delete, lambda jobs: jobs[0].tenant):
+            undone.update(_names(jobs))
         self.ended.forget([note for note in notes if (note.tenant, note.job_id) not in undone])
         done.counts["deleted"] += sum(
             (job.tenant, job.job_id) not in undone for jobs in over.values() for job in jobs
@@ -140,7 +147,7 @@ class Completion:
             self.store.change_all(
                 jobs[0].tenant, {job.job_id: partial(_delete_unless_changed, job) for job in jobs}
             )
-        except Exception as error:  # noqa: BLE001  the others continue after any error
+        except (BotoCoreError, ClientError, *DAMAGE) as error:
             if len(jobs) > 1 and not isinstance(error, Busy):
                 return [name for job in jobs for name in self._delete_together([job], done)]
             done.problem(f"{jobs[0].tenant}/{jobs[0].job_id}", error)

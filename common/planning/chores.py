@@ -81,7 +81,7 @@ class Done:
             if self.tries < MAX_TRIES:
                 return act()
             why = f"it has ended its process {self.tries} times"
-        except Exception as error:
+        except Exception as error:  # a step that fails three times is passed over, whatever it raises
             if self.tries + 1 < MAX_TRIES:
                 raise
             why = repr(error)[:_MAX_CHARS]

@@ -27,7 +27,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from common.errors import Busy
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.errors import Busy, Minute8Error
 from common.planning.execution import Execution
 from common.storage import keys
 from common.storage.expressions import change
@@ -197,7 +199,11 @@ class LogWriter:
         try:
             self.table.put(portion.to_item())
             self.places.append(portion.place)
-        except Exception as error:  # noqa: BLE001  the log only serves to find lost messages later
+        except (
+            BotoCoreError,
+            ClientError,
+            Minute8Error,
+        ) as error:  # it only serves to find lost messages later
             return UnwrittenPortion(portion.window, portion.count, repr(error))
         return None
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from common import telemetry
 from common.clock import Clock
 from common.errors import InvalidInput
@@ -67,7 +69,7 @@ class Functions:
     def _read(self, arn: str) -> Mapping[str, Any]:
         try:
             answer = self.client().get_function_configuration(FunctionName=arn)
-        except Exception as error:  # noqa: BLE001  the job is registered without it
+        except (BotoCoreError, ClientError) as error:  # the job is registered without it
             telemetry.logger().info("function not read", arn=arn, error=repr(error))
             return _NOTHING
         return {name: answer.get(name) for name in ("Timeout", "TenancyConfig", "DurableConfig")}

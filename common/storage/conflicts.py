@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from botocore.exceptions import ClientError
+
 from common.errors import Busy, ItemTooLarge
 from common.storage.keys import Key
 from common.storage.wire import Item, from_wire
@@ -47,10 +49,9 @@ class TransactionConflict(Busy):
         self.keys = keys
 
 
-def refused_write(error: Exception) -> ConditionFailed | TransactionConflict | ItemTooLarge | None:
+def refused_write(error: ClientError) -> ConditionFailed | TransactionConflict | ItemTooLarge | None:
     """Why DynamoDB refused a write, if the reason is a condition, another transaction, or an update's result."""
-    # botocore's connection errors also have a response, which is None.
-    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    response: Mapping[str, Any] = error.response
     match response.get("Error", {}).get("Code"):
         case "ConditionalCheckFailedException":
             return ConditionFailed(from_wire(response["Item"]) if response.get("Item") else None)

@@ -10,6 +10,8 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from botocore.exceptions import ClientError
+
 from common.config import Config
 from common.errors import Busy, Minute8Error
 from common.storage import aws
@@ -365,7 +367,7 @@ class Table:
         def attempt() -> Any:
             try:
                 return call(**request)
-            except Exception as error:
+            except ClientError as error:
                 if (refused := refused_write(error)) is None:
                     raise
                 raise refused from error

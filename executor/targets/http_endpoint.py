@@ -86,13 +86,13 @@ class HttpEndpoints:
         if address.scheme != "https" and not self.plain_http:
             return _never("NotHttps", "this deployment calls https only")
         now = self.clock.now()
-        try:
-            signing = self.secrets_of(tenant, now)
-        except Exception as error:  # noqa: BLE001  Minute8's own table or KMS failed, so the attempt must not count
-            return _not_signed(repr(error))
+        signing = answers.unless_minute8_fails(lambda: self.secrets_of(tenant, now), NOT_SIGNED)
+        if isinstance(signing, Outcome):
+            return signing
         took_s = max(0.0, self.clock.now() - now)
         if took_s > min(_SIGNED_WITHIN_S, timeout_s / 2):
-            return _not_signed(f"the webhook secret was not read in time, but in {took_s:.1f} s")
+            late = f"the webhook secret was not read in time, but in {took_s:.1f} s"
+            return answers.not_called(NOT_SIGNED, late)
         if not signing:
             missing = "the tenant has no webhook secret yet, so the call cannot be signed"
             return Outcome(ok=False, error_type="NoWebhookSecret", error=missing)
@@ -103,7 +103,7 @@ class HttpEndpoints:
         except ForbiddenAddress as error:
             return _never("ForbiddenAddress", str(error))
         except NoLookup as error:  # nothing was called, so the attempt must not count
-            return Outcome(ok=False, throttled=True, error_type="NoLookup", error=str(error))
+            return answers.not_called("NoLookup", str(error))
         except ssl.SSLCertVerificationError as error:
             return _never("CertificateRefused", error.verify_message or str(error))
         except TimeoutError:
@@ -207,10 +207,6 @@ def retry_after_s(text: str, now: float) -> float | None:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _not_signed(error: str) -> Outcome:
-    return Outcome(ok=False, throttled=True, error_type=NOT_SIGNED, error=error)
 
 
 def _never(error_type: str, error: str) -> Outcome:

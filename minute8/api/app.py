@@ -101,7 +101,7 @@ def resolve(services: Services, event: Event) -> Event:
 
 
 def _resolved(services: Services, event: Event, accepts: str) -> Event:
-    request_id = str((event.get("requestContext") or {}).get("requestId") or "")
+    request_id, credential, route = _request_id(event), _NOBODY, None
     try:
         method, place = event["requestContext"]["http"]["method"], _path(event)
         if console.is_asked_for(place):
@@ -111,35 +111,40 @@ def _resolved(services: Services, event: Event, accepts: str) -> Event:
                 from minute8.eventbridge.api import endpoint  # only its own clients need it
 
                 return endpoint.answer(services, event, place.removeprefix(EVENTBRIDGE))
-            return _routed(services, event, request_id)
+            route, path = ROUTES.find(method, place)
+            now = services.clock.now()
+            if route.role is not None:
+                credential = services.authenticate(bearer(_headers_of(event)), now)
+            return _routed(services, event, route, path, credential, now)
     except Exception as error:  # noqa: BLE001  the client gets a problem document for any error
-        return _problem(error, request_id)
+        problem = problem_of(error, request_id)
+        if route:
+            log_refused(credential, f"{route.method} {route.path}", problem.kind.status)
+        return _refusal(problem, error, request_id)
 
 
 def resolve_for(services: Services, credential: Credential, event: Event) -> Event:
     """The answer to a request of somebody whom the calling process knows. Raises what is no refusal."""
-    request_id = str(event["requestContext"]["requestId"])
+    request_id = _request_id(event)
     try:
         with services.weighed():
-            return _routed(services, event, request_id, credential)
+            route, path = ROUTES.find(event["requestContext"]["http"]["method"], _path(event))
+            return _routed(services, event, route, path, credential, services.clock.now())
     except tuple(KINDS) as refusal:
-        return _problem(refusal, request_id)
+        return _refusal(problem_of(refusal, request_id), refusal, request_id)
 
 
-def _routed(services: Services, event: Event, request_id: str, known: Credential | None = None) -> Event:
-    """What the route of a request answers. Without a `known` credential, the request has to prove one."""
-    route, path = ROUTES.find(event["requestContext"]["http"]["method"], _path(event))
-    now, credential = services.clock.now(), _NOBODY
-    if route.role is not None:
-        credential = known or services.authenticate(bearer(_headers_of(event)), now)
-    try:
-        request = _request(services, event, route, path, credential, now)
-        reply = ROUTES.answer(route, services.acting_for(request.credential), request)
-    except Exception as error:
-        if known is None:  # a process that calls the routes itself has its own log
-            log_refused(credential, f"{route.method} {route.path}", problem_of(error, request_id).kind.status)
-        raise
-    return _response(route, reply, request_id, request.headers.get("if-none-match"))
+def _routed(
+    services: Services, event: Event, route: Route, path: dict[str, str], credential: Credential, now: float
+) -> Event:
+    """What the route answers to the request."""
+    request = _request(services, event, route, path, credential, now)
+    reply = ROUTES.answer(route, services.acting_for(request.credential), request)
+    return _response(route, reply, _request_id(event), request.headers.get("if-none-match"))
+
+
+def _request_id(event: Event) -> str:
+    return str((event.get("requestContext") or {}).get("requestId") or "")
 
 
 def _headers_of(event: Event) -> dict[str, str]:
@@ -205,8 +210,7 @@ def _response(route: Route, reply: Response, request_id: str, known: str | None)
     return _answer(reply.status, {"Content-Type": reply.content_type, **headers}, body)
 
 
-def _problem(error: Exception, request_id: str) -> Event:
-    problem: Problem = problem_of(error, request_id)
+def _refusal(problem: Problem, error: Exception, request_id: str) -> Event:
     if problem.kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         telemetry.logger().error("request failed", request_id=request_id, exc_info=error)
     headers = {"Content-Type": CONTENT_TYPE, **_headers(request_id), **problem.headers}

@@ -25,7 +25,7 @@ class _Guarded(Commands):
             return super().invoke(ctx)
         except (typer.Exit, typer.Abort):
             raise
-        except Exception as error:
+        except Exception as error:  # what is no refusal is raised again
             from minute8.cli.output import say
             from minute8.cli.refusals import (
                 near_job,

@@ -62,12 +62,14 @@ def _beginning(incomplete: str, words: Iterable[str]) -> list[str]:
 
 def _jobs(ctx: typer.Context, prefix: str | None) -> list[Any]:
     """Never raises: a shell has no place for an error."""
+    from minute8.client import Minute8Problem, Unreachable  # `--help` does not need it
+
     options = ctx.find_root().params  # while completing, no command has run yet
     try:
         named = Session(options.get("url"), options.get("key"), options.get("profile"))
         with named.client() as client:
             return list(client.list_jobs_page(limit=_COMPLETED_JOBS, name_prefix=prefix)["jobs"])
-    except Exception:  # noqa: BLE001
+    except (Minute8Problem, Unreachable, typer.BadParameter, OSError, ValueError):
         return []
 
 

@@ -102,7 +102,7 @@ def near_job(error: Exception, session: Session | None) -> str:
             for prefix in dict.fromkeys((job_id[:2], None)):
                 ids = [job["job_id"] for job in client.list_jobs_page(limit=200, name_prefix=prefix)["jobs"]]
                 near = near or get_close_matches(job_id, ids, n=3, cutoff=0.6)
-    except Exception:  # noqa: BLE001  the refusal itself is what matters
+    except (Minute8Problem, Unreachable):  # the refusal itself is what matters
         return ""
     return f"did you mean {' or '.join(near)}?" if near else ""
 

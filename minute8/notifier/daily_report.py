@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common.errors import Minute8Error
 from common.platform.daily_report import read_report
 from common.platform.dead_letters import DeadLetters
 from common.storage import keys
@@ -38,7 +41,7 @@ class DailyReports:
         try:
             report = read_report(self.tables, self.stage, until_at, now, self.letters)
             self.sns.publish(TopicArn=self.topic_arn, Subject=report.subject, Message=report.text())
-        except Exception:
+        except (BotoCoreError, ClientError, Minute8Error):
             self.tables.jobs.delete(keys.REPORTED)
             raise
         return True

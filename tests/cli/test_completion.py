@@ -41,6 +41,15 @@ def test_without_an_api_it_offers_nothing(desk: Desk) -> None:
     assert offered(desk, "minute8 jobs show re") == []
 
 
+@pytest.mark.parametrize(
+    "setting", [("MINUTE8_URL", "ftp://nowhere"), ("MINUTE8_KEY", "m8_nobody"), ("MINUTE8_KEY", "ключ")]
+)
+def test_settings_that_the_api_refuses_offer_nothing(desk: Desk, setting: tuple[str, str]) -> None:
+    name, value = setting
+    desk.environment[name] = value
+    assert offered(desk, "minute8 jobs show re") == []
+
+
 @pytest.mark.parametrize("command", [("apply",), ("jobs", "run"), ("tenants", "list")])
 def test_only_the_command_itself_offers_to_install_it(desk: Desk, command: tuple[str, ...]) -> None:
     assert "--install-completion" in desk("--help").out

@@ -125,3 +125,29 @@ def test_lookups_of_one_name_share_a_thread_within_a_tenant(server: NameServer) 
             for _ in range(5):
                 pool.submit(names.addresses, tenant, "hang.example.com", 443, 0.5)
     assert server.lookups == 2
+
+
+@pytest.mark.parametrize(
+    ("raised", "words"),
+    [
+        (OSError("no such host"), "no such host"),
+        (UnicodeError("label too long"), "label too long"),
+        (KeyError("unforeseen"), "the resolver ended"),
+    ],
+)
+def test_a_lookup_that_fails_ends_at_once_and_frees_its_place(
+    raised: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)  # pytest fails for what a thread raises
+
+    def fails(host: str, port: int) -> list[str]:
+        raise raised
+
+    names, began = Resolver(fails), time.monotonic()
+    for _ in range(3 * MAX_TENANT_LOOKUPS):
+        with pytest.raises(Unreachable, match=words):
+            names.addresses("alice", "example.com", 443, 60)
+    assert time.monotonic() - began < 50, "nobody waited for the deadline"
+    for thread in threading.enumerate():
+        if thread.name == "resolve":
+            thread.join(5)

@@ -235,6 +235,25 @@ def test_a_job_that_cannot_be_deleted_does_not_stop_the_others(
     assert notes(world) == 1
 
 
+def test_an_error_that_nobody_foresaw_holds_back_one_tenant(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for tenant in ("alice", "bob", "carol"):
+        world.registry.create(tenant, "once", job(at=DUE, after_completion="delete"))
+    world.run_until("2026-11-21T03:16:00Z")
+    change_all = JobStore.change_all
+
+    def change_others(store: JobStore, tenant: str, changes: Any) -> Any:
+        if tenant == "bob":
+            raise RuntimeError("unforeseen")
+        return change_all(store, tenant, changes)
+
+    monkeypatch.setattr(JobStore, "change_all", change_others)
+    assert (world.delete_ended(), notes(world)) == (2, 1)
+    monkeypatch.undo()
+    assert (world.delete_ended(), notes(world)) == (1, 0)
+
+
 def test_a_busy_tenant_is_left_to_the_next_tick(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     once(world)
     world.run_until("2026-11-21T03:16:00Z")
