@@ -72,8 +72,7 @@ def _follow_up(summary: TickSummary) -> None:
 
 def remove(began_at: float) -> None:
     """Delete what is over, unless another process does."""
-    from scheduler.removal import MAX_REMOVAL_S, run_alone  # most ticks have nothing to delete
-    from scheduler.removal_lease import RemovalLease
+    from scheduler.removal import MAX_REMOVAL_S, RemovalLease, run_alone  # most ticks have nothing to delete
 
     due, clock = deployment().tables.due, deployment().clock
     runner = ChoreRunner(due, clock, "removal")

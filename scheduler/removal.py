@@ -32,18 +32,23 @@ from common.runs.records import Runs
 from common.runs.run import Run
 from common.runs.states import ENDED, INVALID, MISSED
 from common.storage import keys
-from common.storage.table import Query
-from common.storage.wire import DAMAGE
+from common.storage.expressions import Attribute
+from common.storage.table import Query, Table
+from common.storage.wire import DAMAGE, Item
 from common.timing.excluded_days import Excluded
 from common.timing.fires import fires
+from common.timing.instants import has_ended
 from common.timing.windows import WINDOW_S
 from minute8.eventbridge.group_deletion import STEP, GroupDeletions
-from scheduler.removal_lease import RemovalLease
 
 T = TypeVar("T")
 
 # No slice starts later than this after the tick's start. A slice takes seconds; the function has 300 s.
 MAX_REMOVAL_S: Final = 200
+# Longer than the function may run (serverless.yml).
+_LEASE_S: Final = 310
+# The clocks of two machines may differ by so much.
+_CLOCKS_S: Final = 600
 _NOTES_PAGE: Final = 500
 # Only the newest runs of a job are read.
 _MAX_RUNS_READ: Final = 100
@@ -237,6 +242,38 @@ def removal_of_groups(deletions: GroupDeletions, clock: Clock) -> Removal[tuple[
         return group if is_more else None
 
     return Removal(deletions.under_way, move_on, "/".join, clock)
+
+
+class RemovalLease:
+    """Lets one process at a time remove what is over, by an item in the due table. Each method raises Busy.
+
+    Two removals at a time would only get in each other's way: others leave a mark, and the one that removes begins once
+    more. A process that crashed holds the lease until it expires.
+    """
+
+    def __init__(self, due: Table) -> None:
+        self._due = due
+
+    def take(self, now: float) -> bool:
+        """Whether this process may remove. If not, the one that does begins once more."""
+
+        def change(item: Item | None) -> tuple[Item, bool]:
+            if item is None or has_ended(item.get("until"), int(now) + 1, _LEASE_S + _CLOCKS_S):
+                return {"until": int(now) + _LEASE_S}, True
+            return {**item, "again": True}, False
+
+        return self._due.swap(keys.REMOVAL, change)[1]
+
+    def release(self, now: float) -> bool:
+        """Give the lease back. Returns False, and keeps it, if others left a mark since it was taken."""
+        if self._due.delete_if(keys.REMOVAL, Attribute("again").is_absent):
+            return True
+        self._due.put({**keys.REMOVAL, "until": int(now) + _LEASE_S})
+        return False
+
+    def drop(self) -> None:
+        """Give the lease back, whatever others want."""
+        self._due.delete(keys.REMOVAL)
 
 
 def run_alone(lease: RemovalLease, clock: Clock, run: Callable[[], object], until: float) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from common.errors import Busy
 from common.limits import ONE_OFF_KEPT_S
 from common.planning.pace import nth_shard, shard_number
 from common.storage import keys
@@ -32,6 +33,8 @@ FILING: Final = f"1/{TZDATA_VERSION}"
 # A shard takes this many entries before its group opens another shard. This is one page of a query, far below what a
 # partition can read or write in the seconds of a tick. Of jobs that fire more than once a minute it takes fewer.
 SHARD_ENTRIES = 2_000
+# Registrations of a busy group may change a shard at each look.
+MAX_LOOKS: Final = 5
 # If another process has dropped the item, nothing is left to compare.
 _IS_EMPTY = ABSENT | (Attribute("jobs") <= 0)
 _IS_LISTED = Attribute("filed").exists
@@ -238,3 +241,25 @@ def read_listing(item: Item, partition: str = "") -> Listing | Unreadable:
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         key: keys.Key = {"pk": item.get("pk", partition), "sk": item["sk"]}
         return Unreadable("due", key, f"unreadable directory item: {error!r}"[:500])
+
+
+def entry_names(due: Table, group: str, shard: int) -> list[tuple[str, str]]:
+    """Tenant and job id of each entry."""
+    items = due.query(Query(keys.shard_partition(group, shard), attributes=("sk",)))
+    return [keys.tenant_and_job(item["sk"]) for item in items]
+
+
+def recount(due: Table, shard: Shard) -> None:
+    """Let the directory count the entries that there are, if it has the shard.
+
+    Raises Busy if registrations change them each time.
+    """
+    key = keys.directory(shard.group, shard.shard)
+    for _ in range(MAX_LOOKS):
+        before = (due.get(key) or {}).get("jobs")
+        if before is None:
+            return
+        entries = len(entry_names(due, shard.group, shard.shard))
+        if due.update_if(key, change({"jobs": entries}), Attribute("jobs") == before):
+            return
+    raise Busy(f"the shard {key['sk']} is being written; try again later")

@@ -7,7 +7,7 @@ their runs, percentiles included.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -124,11 +124,11 @@ def success_rate(statuses: Mapping[str, int], reasons: Mapping[str, int]) -> flo
     return round(good / were_due, 6) if were_due else None
 
 
-def percentiles(values: Mapping[float, int], percents: Iterable[int] = PERCENTILES) -> list[float]:
-    """By nearest rank: the least value that at least this share of all values does not exceed. `percents` rises."""
+def percentiles(values: Mapping[float, int]) -> list[float]:
+    """PERCENTILES by nearest rank: the least value that at least this share of all values does not exceed."""
     size = sum(values.values())
     # Integers, because 0.07 * 100 is more than 7.
-    ranks = [-(-percent * size // 100) for percent in percents]
+    ranks = [-(-percent * size // 100) for percent in PERCENTILES]
     values_at: list[float] = []
     below = 0
     for value, count in sorted(values.items()):

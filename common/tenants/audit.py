@@ -176,9 +176,9 @@ class Audit:
             **({"request": dict(by.request)} if isinstance(by, Author) else {}),
         }
 
-    def newest(self, tenant: str, limit: int, before_id: str = "") -> Iterator[Entry]:
-        """A tenant's entries before `before_id`, newest first."""
-        items = self._between(tenant, EntryFilter(), before_id, limit + 1)
+    def newest(self, tenant: str, limit: int) -> Iterator[Entry]:
+        """A tenant's entries, newest first."""
+        items = self._between(tenant, EntryFilter(), "", limit + 1)
         return (_entry(item) for item in islice(items, limit))
 
     def page(

@@ -107,7 +107,7 @@ def zone_names() -> frozenset[str]:
     return frozenset(Path(tzdata.__file__).with_name("zones").read_text("ascii").split())
 
 
-def check_zone(name: object, field: str = "schedule.timezone") -> str:
+def check_zone(name: object) -> str:
     """The name, if it is an IANA zone of the pinned tzdata.
 
     Raises InvalidInput, with the nearest name if one is near.
@@ -118,7 +118,7 @@ def check_zone(name: object, field: str = "schedule.timezone") -> str:
     accepted = "an IANA time zone name" + (
         f", perhaps {meant}" if meant else " such as 'Europe/Berlin' or 'UTC'"
     )
-    raise InvalidInput(field, "no such time zone", value=name, accepted=accepted)
+    raise InvalidInput("schedule.timezone", "no such time zone", value=name, accepted=accepted)
 
 
 def _meant_zone(name: str) -> str:

@@ -14,7 +14,7 @@ from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, CORRUPT, Job
 from common.jobs.revisions import next_second
 from common.jobs.stored_text import hash_fits
-from common.planning.directory import Directory, Shard, expiry
+from common.planning.directory import Directory, Shard, expiry, recount
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex
 from common.planning.pace import pace_number
@@ -37,7 +37,6 @@ from common.truth.contradiction import (
     Contradiction,
     job_subject,
 )
-from common.truth.recount import recount
 from common.truth.unplanned import OF_REPAIR, Unplanned, since
 
 # The entry of a one-off job is looked for until so long after its window; then nothing reads it.

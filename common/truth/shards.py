@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from common.jobs.job import ACTIVE, Job, exists
-from common.planning.directory import Directory, Listing, Shard, expiry, read_listing
+from common.planning.directory import (
+    MAX_LOOKS,
+    Directory,
+    Listing,
+    Shard,
+    entry_names,
+    expiry,
+    read_listing,
+    recount,
+)
 from common.planning.due_index import DueIndex
 from common.storage import keys
 from common.storage.expressions import ABSENT, Attribute, change
@@ -28,7 +37,6 @@ from common.truth.contradiction import (
     shard_subject,
 )
 from common.truth.jobs import JobChecks, Resolve, as_stored, read_job
-from common.truth.recount import MAX_LOOKS, entry_names, recount
 from common.truth.unplanned import Unplanned
 
 

@@ -15,7 +15,7 @@ from minute8.notifier.delivery import TIMEOUT_S, Delivery
 from minute8.notifier.notifier import Notifier, notifier
 
 if TYPE_CHECKING:
-    from minute8.notifier.daily_report import DailyReports
+    from common.platform.daily_report import DailyReports
 
 _THREADS: Final = 16
 # After the beginning of the round. The function's timeout is a minute; a read takes seconds, a try five at most.
@@ -43,9 +43,9 @@ def send_daily_report(now: float) -> None:
 
 
 def _daily_reports() -> DailyReports:
+    from common.platform.daily_report import DailyReports
     from common.platform.dead_letters import DeadLetters
     from executor.targets.clients import client
-    from minute8.notifier.daily_report import DailyReports
 
     settings, topic = config(), config().daily_report_topic_arn
     sns = client("sns", {"arn": topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from minute8.notifier.daily_report import HOUR_S
+from common.platform.daily_report import HOUR_S
 from scripts import newcomer
 from scripts.embedded import Embedded
 from tests.waiting import wait_until

@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError
 from common.errors import NotFound
 from common.planning.removal_requests import BODY, RemovalRequests
 from scheduler import handler, removal
-from scheduler.removal import removal_of_tenants
-from scheduler.removal_lease import RemovalLease
+from scheduler.removal import RemovalLease, removal_of_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job

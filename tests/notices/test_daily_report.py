@@ -13,14 +13,13 @@ from botocore.exceptions import ClientError
 from common.jobs.not_running import NotRunning, StoppedOfTenant, stopped_tenants
 from common.planning.execution import Execution
 from common.platform import daily_report
-from common.platform.daily_report import DailyReport, read_report
+from common.platform.daily_report import DailyReport, DailyReports, read_report
 from common.platform.dead_letters import DeadLetters
 from common.projection.tenants import ProjectedTenants, TenantTotals
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.table import Query
 from common.truth.contradiction import RUN_STUCK
-from minute8.notifier.daily_report import DailyReports
 from scheduler import handler
 from tests.api.letters import URL, LetterBox
 from tests.scheduler_handler import serve

@@ -7,7 +7,7 @@ import pytest
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth.contradiction import RUN_STUCK
-from scheduler.removal_lease import RemovalLease
+from scheduler.removal import RemovalLease
 from scheduler.sealing import Sealer
 from tests.scheduler_handler import go_on
 from tests.truth.damage import change, truth_of
