@@ -30,7 +30,7 @@ from common.runs.run import Run, readable_runs
 from common.runs.unrecorded import Unrecorded, UnrecordedExecution
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
-from common.tenants.audit import MAX_ENTRIES_READ, Audit, Entry, EntryFilter
+from common.tenants.audit import Audit, Entry, EntryFilter
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
@@ -281,16 +281,8 @@ class Restored:
     def _audit(self) -> dict[str, list[Entry]]:
         """The entries since then by owner. What was deleted since is not among restored tenants: its audit is asked for
         by who knows its name."""
-        return {owner: list(self._since(owner)) for owner in [*self._tenants, keys.OPERATORS]}
-
-    def _since(self, owner: str) -> Iterator[Entry]:
-        audit, before_id = Audit(self.tables.tenants), ""
-        since = EntryFilter(from_at=self.to_at)
-        while True:
-            entries, before_id = audit.page(owner, since, limit=MAX_ENTRIES_READ, before_id=before_id)
-            yield from entries
-            if not before_id:
-                return
+        audit, since = Audit(self.tables.tenants), EntryFilter(from_at=self.to_at)
+        return {owner: list(audit.all(owner, since)) for owner in [*self._tenants, keys.OPERATORS]}
 
 
 def _named(words: str, names: Sequence[str]) -> str:

@@ -178,8 +178,13 @@ class Audit:
 
     def newest(self, tenant: str, limit: int) -> Iterator[Entry]:
         """A tenant's entries, newest first."""
-        items = self._between(tenant, EntryFilter(), "", limit + 1)
+        items = self._between(tenant, EntryFilter(), most=limit + 1)
         return (_entry(item) for item in islice(items, limit))
+
+    def all(self, tenant: str, entry_filter: EntryFilter) -> Iterator[Entry]:
+        """All entries that a filter takes, newest first, however many are read for it."""
+        entries = map(_entry, self._between(tenant, entry_filter))
+        return filter(entry_filter.matches, entries)
 
     def page(
         self, tenant: str, entry_filter: EntryFilter, *, limit: int, before_id: str = ""
@@ -216,7 +221,9 @@ class Audit:
         oldest_first = self.table.query(Query(owner, sk_between=(first, last), limit=most))
         return (item for item in oldest_first if item["sk"] != last)
 
-    def _between(self, tenant: str, entry_filter: EntryFilter, before_id: str, most: int) -> Iterator[Item]:
+    def _between(
+        self, tenant: str, entry_filter: EntryFilter, before_id: str = "", most: int | None = None
+    ) -> Iterator[Item]:
         first = time_id(entry_filter.from_at) if entry_filter.from_at is not None else ""
         # An id is longer than its time, so it sorts after the end's own text.
         last = time_id(entry_filter.until_at) if entry_filter.until_at is not None else _LAST

@@ -168,11 +168,12 @@ class TenantChecks:
 
     def _write_as_audited(self, tenant: str) -> None:
         """Write the tenant as the audit says that it was created and changed. Raises Conflict if that is not known."""
-        changes = list(self._changes(tenant, EntryFilter(action="tenant")))
+        audit = Audit(self.tables.tenants)
+        changes = list(audit.all(tenant, EntryFilter(action="tenant")))
         created = next((entry for entry in changes if entry.action == "tenant.created"), None)
         if created is None:
             raise Conflict("the audit has no creation of this tenant: restore the table of tenants")
-        deletions = self._changes(keys.OPERATORS, EntryFilter(subject=tenant, action="tenant.deleted"))
+        deletions = audit.all(keys.OPERATORS, EntryFilter(subject=tenant, action="tenant.deleted"))
         if any(entry.at >= created.at for entry in deletions):
             raise Conflict("the audit has its deletion: nothing of it runs; restore the table of tenants")
         since = [entry for entry in changes if entry.at >= created.at]
@@ -189,15 +190,6 @@ class TenantChecks:
         tx.put(self.tables.tenants, {**item, **keys.tenant_listing(tenant)}, ABSENT)
         rules_cache.note_change(tx, self.tables.tenants, tenant, self.clock.now())
         tx.commit()
-
-    def _changes(self, owner: str, entry_filter: EntryFilter) -> Iterator[Entry]:
-        """All entries of an owner that a filter takes, the newest first."""
-        audit, before_id = Audit(self.tables.tenants), ""
-        while True:
-            entries, before_id = audit.page(owner, entry_filter, limit=ENTRIES_READ, before_id=before_id)
-            yield from entries
-            if not before_id:
-                return
 
     def _write_both(self, tenant: str, item: Item, listing: Item, values: Mapping[str, Any]) -> None:
         present = {name: value for name, value in values.items() if value is not None}
