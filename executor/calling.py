@@ -26,13 +26,12 @@ from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, 
 from common.limits import TURN_S
 from common.planning.execution import Execution, traceparent
 from common.runs.claims import Claim
-from common.runs.outcome import Outcome
+from common.runs.outcome import Outcome, unless_minute8_fails
 from common.storage import outgoing
 from common.storage.outgoing import Steps
 from common.storage.table import Table
 from common.timing.instants import rfc3339
 from executor.stages import Admitted, Called, Claimed
-from executor.targets.answers import unless_minute8_fails
 from executor.targets.events import Event
 
 if TYPE_CHECKING:

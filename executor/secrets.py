@@ -21,10 +21,9 @@ from common.clock import Clock
 from common.jobs.job import Job
 from common.jobs.secret_references import MARK, ValueOf, filled, filled_json
 from common.limits import SECRET_CHARS
-from common.runs.outcome import Outcome
+from common.runs.outcome import Outcome, not_called, unless_minute8_fails
 from common.tenants.secrets import SecretValues
 from executor.targets import Target
-from executor.targets.answers import not_called, unless_minute8_fails
 from executor.targets.events import Event
 
 # As the definition's own (common/registration/target_definitions.py), but longer.

@@ -1,10 +1,12 @@
-"""The outcome of one attempt, in a form that can always be stored. Pure."""
+"""The outcome of one attempt, in a form that can always be stored."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
+from common.errors import shown
 from common.limits import ERROR_BYTES, LOG_TAIL_BYTES, MAX_RETRY_AFTER_S, TYPE_BYTES
 from common.storage.wire import Item
 
@@ -16,6 +18,8 @@ _MAX_FIELD_BYTES: Final = {
 }
 # The error type of an attempt that a person stopped.
 STOPPED: Final = "StoppedByHand"
+
+T = TypeVar("T")
 
 
 def cut(text: str, most_bytes: int) -> str:
@@ -63,3 +67,16 @@ class Outcome:
         if self.throttled:
             item["throttled"] = True
         return item
+
+
+def unless_minute8_fails(read: Callable[[], T], error_type: str) -> T | Outcome:
+    """What Minute8 reads of its own; if its table or KMS fails, an outcome that is no attempt of the tenant's."""
+    try:
+        return read()
+    except Exception as error:  # noqa: BLE001  whatever it is, nothing was called
+        return not_called(error_type, shown(str(error)))
+
+
+def not_called(error_type: str, error: str) -> Outcome:
+    """The outcome of what Minute8 could not do now. The attempt does not count."""
+    return Outcome(ok=False, throttled=True, error_type=error_type, error=error)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -17,8 +17,6 @@ from botocore.exceptions import (
 
 from common.errors import shown
 from common.runs.outcome import Outcome
-
-T = TypeVar("T")
 
 # Refused before any work began. https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html and
 # the services' own lists of errors.
@@ -72,19 +70,6 @@ def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outc
         request_id=request_id(error.response),
         retry_after_s=seconds(error.response.get("retryAfterSeconds")),
     )
-
-
-def unless_minute8_fails(read: Callable[[], T], error_type: str) -> T | Outcome:
-    """What Minute8 reads of its own; if its table or KMS fails, an outcome that is no attempt of the tenant's."""
-    try:
-        return read()
-    except Exception as error:  # noqa: BLE001  whatever it is, nothing was called
-        return not_called(error_type, shown(str(error)))
-
-
-def not_called(error_type: str, error: str) -> Outcome:
-    """The outcome of what Minute8 could not do now. The attempt does not count."""
-    return Outcome(ok=False, throttled=True, error_type=error_type, error=error)
 
 
 def timed_out(timeout_s: float) -> Outcome:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from common.clock import Clock
 from common.deployment import Deployment
 from common.limits import CONNECT_S, LOG_TAIL_BYTES, RECEIVED_BYTES
-from common.runs.outcome import Outcome, cut
+from common.runs.outcome import Outcome, cut, not_called, unless_minute8_fails
 from common.tenants.web_address import BadUrl, WebAddress, is_public_or_loopback, read_url
 from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, NoLookup, Unreachable
@@ -86,13 +86,13 @@ class HttpEndpoints:
         if address.scheme != "https" and not self.plain_http:
             return _never("NotHttps", "this deployment calls https only")
         now = self.clock.now()
-        signing = answers.unless_minute8_fails(lambda: self.secrets_of(tenant, now), NOT_SIGNED)
+        signing = unless_minute8_fails(lambda: self.secrets_of(tenant, now), NOT_SIGNED)
         if isinstance(signing, Outcome):
             return signing
         took_s = max(0.0, self.clock.now() - now)
         if took_s > min(_SIGNED_WITHIN_S, timeout_s / 2):
             late = f"the webhook secret was not read in time, but in {took_s:.1f} s"
-            return answers.not_called(NOT_SIGNED, late)
+            return not_called(NOT_SIGNED, late)
         if not signing:
             missing = "the tenant has no webhook secret yet, so the call cannot be signed"
             return Outcome(ok=False, error_type="NoWebhookSecret", error=missing)
@@ -103,7 +103,7 @@ class HttpEndpoints:
         except ForbiddenAddress as error:
             return _never("ForbiddenAddress", str(error))
         except NoLookup as error:  # nothing was called, so the attempt must not count
-            return answers.not_called("NoLookup", str(error))
+            return not_called("NoLookup", str(error))
         except ssl.SSLCertVerificationError as error:
             return _never("CertificateRefused", error.verify_message or str(error))
         except TimeoutError:
