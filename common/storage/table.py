@@ -15,13 +15,7 @@ from botocore.exceptions import ClientError
 from common.config import Config
 from common.errors import Busy, Minute8Error
 from common.storage import aws
-from common.storage.conflicts import (
-    ConditionFailed,
-    busy,
-    refused_write,
-    retry_on_conflict,
-    waits_s,
-)
+from common.storage.conflicts import ConditionFailed, busy, refused_write, retry_on_conflict, waits_s
 from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
 from common.storage.keys import Index, Key
 from common.storage.wire import (

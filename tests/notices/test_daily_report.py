@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 
 from common.jobs.not_running import NotRunning, StoppedOfTenant, stopped_tenants
 from common.planning.execution import Execution
@@ -40,7 +40,7 @@ class Topic:
     def publish(self, **message: Any) -> None:
         if self.fails:
             self.fails -= 1
-            raise ConnectionError("SNS does not answer")
+            raise EndpointConnectionError(endpoint_url=TOPIC)
         self.published.append(message)
 
 
@@ -245,7 +245,7 @@ def test_what_sns_refuses_is_tried_again_within_the_hour(lived: World) -> None:
     reports = daily_reports(lived, topic)
     first = at(f"{DAY}T06:40:00Z")
     for minute in range(2):
-        with pytest.raises(ConnectionError):
+        with pytest.raises(EndpointConnectionError):
             reports.send_if_due(first + 60 * minute)
     assert reports.send_if_due(first + 120)
     assert not reports.send_if_due(first + 180)
