@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from msgspec import structs
 
 from common.errors import InvalidInput
@@ -14,6 +15,9 @@ from common.registration.registry import Registry
 from common.runs.outcome import Outcome
 from tests.worlds import ARN, World, job, with_spec
 
+DENIED = ClientError(
+    {"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "GetFunctionConfiguration"
+)
 NO_ANSWER = Outcome(ok=False, error_type="TimedOut", error="no answer within 3 s", unanswered=True)
 
 
@@ -48,7 +52,9 @@ def test_a_function_of_12_s_is_waited_for_and_not_for_15_minutes(world: World) -
     assert 12 <= third - second <= 40
 
 
-@pytest.mark.parametrize("refusal", [PermissionError("no"), "soon", None, 0])
+@pytest.mark.parametrize(
+    "refusal", [DENIED, EndpointConnectionError(endpoint_url="https://lambda"), "soon", None, 0]
+)
 def test_what_cannot_be_read_is_not_known(world: World, refusal: Any) -> None:
     functions = Lambda(refusal)
     stored = registry(world, functions).create("alice", "job", job(every="1h", overlap="skip"))
@@ -98,7 +104,7 @@ def test_a_target_that_is_durable_needs_a_durable_function(world: World) -> None
 def test_what_lambda_refuses_to_show_is_registered_as_it_is_written(world: World) -> None:
     definition = job(every="1h")
     target = {**definition["target"], "tenant_isolation": True}
-    registry(world, Lambda(PermissionError("no"))).create("alice", "job", definition | {"target": target})
+    registry(world, Lambda(DENIED)).create("alice", "job", definition | {"target": target})
 
 
 def test_an_answer_is_known_for_ten_minutes(world: World) -> None:
