@@ -47,8 +47,8 @@ LOG_TAIL_BYTES: Final = 800
 MAX_ATTEMPTS_KEPT: Final = 110
 MAX_THROTTLES_KEPT: Final = 10
 # | looks in a day of a run that waits and has no place in line | 20 | a run in line is woken, at the latest by a tick |
-# | runs of a job that wait because its target throttles | {MAX_THROTTLED_RUNS} | further ones fail, and say so; retries
-#   are as many as runs are due, or one a minute |
+# | runs of a job that wait because its target throttles | {MAX_THROTTLED_RUNS}; while AWS fails, any | further ones
+#   fail, and say so; retries are as many as runs are due, or one a minute |
 MAX_THROTTLED_RUNS: Final = 100
 # | calls in a record whose executor died | {MAX_LOST_CALLS} | later ones are only counted, in `claims` |
 MAX_LOST_CALLS: Final = 20

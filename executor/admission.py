@@ -40,12 +40,14 @@ class Skip:
 class Wait:
     """The execution waits for other runs, or a hold or pause, to end. It looks again at `until`; None: it is woken.
 
-    `leaves_line`: it waits for something else than runs, and nobody waits behind it.
+    `leaves_line`: it waits for something else than runs, and nobody waits behind it. `is_told`: to its job's
+    subscribers, after ten minutes.
     """
 
     until: int | None
     detail: str
     leaves_line: bool = False
+    is_told: bool = True
 
 
 def admit(execution: Execution, job: Job | None) -> Skip | None:

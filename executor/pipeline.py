@@ -27,6 +27,7 @@ from common.tenants.rules_cache import RulesOf
 from common.tenants.states import ACTIVE, SUSPENDED
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
+from common.timing.windows import MISSED_AFTER_S
 from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late
 from executor.calling import NO_TURN, PayloadReader, Sending, Turns
 from executor.conflict import Conflict, TakeOver, decide
@@ -260,7 +261,7 @@ class Executor:
     def _admit_all(self, batch: Sequence[Progress]) -> list[Progress]:
         """Decide about those that need no request of their own, and whose tenants' rules are known."""
         now = self.clock.now()
-        plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item)]
+        plain = [item for item in batch if isinstance(item, Loaded) and _is_plain(item, now)]
         known = (
             self.tenants.learn({loaded.execution.tenant for loaded in plain}, now) if len(plain) > 1 else ()
         )
@@ -311,8 +312,20 @@ class Executor:
             too_late(planned, job, now)
             or wait
             or self.due_jobs.excluded(planned, job, calendars)
+            or self._in_turn(planned, job, now)
             or self.due_jobs.overridden(planned, job, calendars)
         )
+
+    def _in_turn(self, execution: Execution, job: Job, now: float) -> Wait | None:
+        """What comes late, such as after an outage, waits for a second that no other late run of the job has."""
+        if execution.attempt > 1 or execution.trigger != SCHEDULE or not _is_late(execution, now):
+            return None
+        if self.runs.get(execution):  # it has waited, or was claimed
+            return None
+        at = self.recorder.throttled.turn_at(job, execution)
+        if at is None or at <= now:
+            return None
+        return Wait(at, "it is late, and other late runs of the job are before it", is_told=False)
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
@@ -384,7 +397,11 @@ def _or_each_alone(
     return progress
 
 
-def _is_plain(loaded: Loaded) -> bool:
+def _is_late(execution: Execution, now: float) -> bool:
+    return now - execution.due_at > MISSED_AFTER_S
+
+
+def _is_plain(loaded: Loaded, now: float) -> bool:
     """Whether the run has no record before its claim, and no other run, person or calendar can prevent it."""
     execution, job = loaded.execution, loaded.job
     return (
@@ -393,6 +410,7 @@ def _is_plain(loaded: Loaded) -> bool:
         and execution.schedule_revision == job.schedule_revision
         and execution.attempt == 1
         and not execution.not_before_at
+        and not _is_late(execution, now)
         and job.spec.overlap == "allow"
         and job.spec.concurrency is None
         and not job.schedule.named_calendars

@@ -192,7 +192,8 @@ class Recorder:
             if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until, wait.detail)):
                 return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
             self.postponed.send(replace(execution, not_before_at=until))
-        self.run_end.waits(job, execution, wait.detail)
+        if wait.is_told:
+            self.run_end.waits(job, execution, wait.detail)
         return Report("queued", execution, detail=wait.detail)
 
     def _conflict(self, claim: Claim, job: Job | None, conflict: Conflict) -> Report:

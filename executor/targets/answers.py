@@ -28,6 +28,14 @@ THROTTLED: Final = frozenset(
         *("Throttling", "ThrottlingException", "TooManyRequestsException", "ExecutionLimitExceeded"),
     }
 )
+# AWS's failures, not the target's: as throttled ones they cost no attempt, and are tried again until they pass.
+SERVICE_FAILED: Final = frozenset(
+    {
+        *("ConnectTimeoutError", "EndpointConnectionError", "ProxyConnectionError"),
+        *("InternalError", "InternalException", "InternalFailure", "InternalServerError"),
+        *("ServiceException", "ServiceUnavailable", "ServiceUnavailableException"),
+    }
+)
 # A retry gets the same answer until somebody changes something. Codes in neither list may be temporary.
 PERMANENT: Final = frozenset(
     {
@@ -62,7 +70,7 @@ def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outc
     if isinstance(error, ReadTimeoutError):
         return timed_out(timeout_s)
     if isinstance(error, ConnectTimeoutError) or not isinstance(error, ClientError):
-        return Outcome(ok=False, error_type=type(error).__name__, error=str(error))
+        return failed(type(error).__name__, str(error))
     details = error.response.get("Error", {})
     return failed(
         details.get("Code", "ClientError"),
@@ -84,7 +92,7 @@ def failed(code: str, message: str, *, request_id: str = "", retry_after_s: floa
     return Outcome(
         ok=False,
         permanent=code in PERMANENT,
-        throttled=code in THROTTLED,
+        throttled=code in THROTTLED or code in SERVICE_FAILED,
         error_type=code,
         error=message,
         request_id=request_id,

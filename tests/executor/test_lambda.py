@@ -241,7 +241,7 @@ def test_a_function_that_answers_too_late_has_timed_out_and_was_called_once(serv
         ("ResourceNotFoundException", 404, True, False),
         ("AccessDeniedException", 403, True, False),
         ("RequestTooLargeException", 413, True, False),
-        ("ServiceException", 500, False, False),
+        ("ServiceException", 500, False, True),
         ("ResourceConflictException", 409, False, False),
         ("SomethingNewException", 500, False, False),
     ],
@@ -274,12 +274,12 @@ def test_lambda_says_when_to_come_back(service: FakeLambda) -> None:
         ("Throttled", False, True),
         ("NotFound", True, False),
         ("AuthorizationError", True, False),
-        ("InternalError", False, False),
+        ("InternalError", False, True),
         ("KMSThrottlingException", False, True),
         ("ExecutionLimitExceeded", False, True),
         ("StateMachineDoesNotExist", True, False),
         ("InvalidExecutionInput", True, False),
-        ("ServiceUnavailable", False, False),
+        ("ServiceUnavailable", False, True),
         ("ExpiredToken", False, False),
         ("AccessDenied", True, False),
     ],
@@ -304,6 +304,7 @@ def test_nothing_listening_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         False,
         EndpointConnectionError.__name__,
     )
+    assert outcome.throttled, "nothing was called, so it is no attempt of the tenant's"
 
 
 # Assumed roles

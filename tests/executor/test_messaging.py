@@ -178,8 +178,8 @@ def test_the_detail_of_an_event_is_payload_and_context(monkeypatch: pytest.Monke
     ("code", "permanent", "throttled"),
     [
         ("ThrottlingException", False, True),
-        ("InternalFailure", False, False),
-        ("InternalException", False, False),
+        ("InternalFailure", False, True),
+        ("InternalException", False, True),
         ("MalformedDetail", True, False),
         ("NotAuthorizedForSourceException", True, False),
         ("ResourceNotFoundException", True, False),

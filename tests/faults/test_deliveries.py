@@ -51,6 +51,7 @@ def test_messages_three_hours_late_run_unless_a_deadline_forbids_it(
     messages = registered(world, start_deadline_s=deadline)
     world.clock.move_to(at("2026-11-21T06:20:00Z"))
     deliver(world, messages[::-1])
+    world.run_until("2026-11-21T08:00:00Z", ticks=True)  # ticks enqueue what waits for its turn
     everything_explained(world, {KEY: FIRES})
     assert len(world.target.calls) == called
     assert all(run["status"] == "succeeded" or run["reason"] == "misfire" for run in world.run_items(*KEY))

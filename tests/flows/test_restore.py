@@ -17,7 +17,7 @@ from tests.worlds import World, at, job, make_world
 
 DAY = "2026-11-21T"
 # The tables are put back from 5:00 to 4:00, with what was planned by then: all before 4:10. The next tick is at 5:38.
-RESTORED_TO, STOPPED, STARTED, END = (f"{DAY}{time}:00Z" for time in ("04:00", "05:00", "05:38", "06:00"))
+RESTORED_TO, STOPPED, STARTED, END = (f"{DAY}{time}:00Z" for time in ("04:00", "05:00", "05:38", "07:30"))
 
 
 @dataclass
@@ -71,7 +71,7 @@ def fails_first(event: Mapping[str, Any]) -> Outcome:
 
 
 def minutes(first: str, last: str) -> list[str]:
-    hours = [f"{hour:02}:{minute:02}" for hour in (3, 4, 5, 6) for minute in range(60)]
+    hours = [f"{hour:02}:{minute:02}" for hour in range(3, 8) for minute in range(60)]
     return hours[hours.index(first) : hours.index(last) + 1]
 
 
@@ -100,10 +100,10 @@ def test_queued_executions_run_and_the_catch_up_policy_decides_about_the_others(
 ) -> None:
     """The queue had all executions before 5:10. Those of the ten minutes before the first tick are late and run."""
     after = request.getfixturevalue(kept).after
-    in_the_queue, late = minutes("05:01", "05:09"), minutes("05:28", "06:00")
+    in_the_queue, late = minutes("05:01", "05:09"), minutes("05:28", "07:30")
     assert sorted(after["none"]) == in_the_queue + late
     assert sorted(after["latest"]) == [*in_the_queue, "05:27", *late]
-    assert set(minutes("05:01", "06:00")) <= set(after["all"])
+    assert set(minutes("05:01", "07:30")) <= set(after["all"])
 
 
 def test_without_the_runs_what_catches_up_is_called_twice(all_restored: Restored) -> None:
@@ -128,7 +128,7 @@ def test_a_job_created_since_is_gone_and_one_deleted_or_changed_since_is_as_it_w
     world, after = runs_kept.world, runs_kept.after
     assert "created" not in after
     assert world.statuses("alice", "created")[-1] == "skipped(deleted)"  # what was in the queue
-    assert set(after["removed"]) == set(after["changed"]) == set(minutes("05:25", "06:00")[::5])
+    assert set(after["removed"]) == set(after["changed"]) == set(minutes("05:25", "07:30")[::5])
     assert "skipped(rescheduled)" in world.statuses("alice", "changed")
 
 

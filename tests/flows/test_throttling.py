@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 import pytest
@@ -206,12 +207,20 @@ def test_a_run_that_is_throttled_alone_keeps_to_its_own_policy(world: World) -> 
 def test_each_retry_has_a_second_of_its_own(
     stored: dict[str, Any] | None, at: int, every_s: float, reserved_at: int | None
 ) -> None:
-    item, reserved_second = reserved(stored, "mine", at, every_s, 100)
+    item, reserved_second = reserved(stored, "mine", at, every_s, 100, 100 * every_s)
     assert reserved_second == reserved_at
     if reserved_at is None:
         assert item is stored
     else:
         assert item and item["next_at"] == reserved_at + every_s
+
+
+def test_behind_the_first_late_run_is_a_pause_and_behind_the_others_none() -> None:
+    stored, begins = None, []
+    for name in ("first", "second", "third"):
+        stored, begin_at = reserved(stored, name, 100, 10, 100, inf, 1_200)
+        begins.append(begin_at)
+    assert begins == [100, 1_300, 1_310]
 
 
 @pytest.mark.parametrize(("cron", "seconds"), [("* * * * *", 60), ("0 3 * * *", 60), ("*/2 * * * *", 60)])

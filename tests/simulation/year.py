@@ -19,7 +19,7 @@ from executor.stages import Message
 from tests.simulation.faults import Fate, Slot, Wire, kill, slots
 from tests.simulation.ledger import Ledger
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
-from tests.simulation.truth import Missed, Revision
+from tests.simulation.truth import BACKLOG_S, Missed, Revision
 from tests.simulation.workload import CALENDARS, DAY_S, Workload
 from tests.worlds import Killed, World, make_world
 
@@ -90,14 +90,14 @@ class Simulation:
     def _finish(self) -> None:
         """Two good ticks at the end, whose executions are delivered, so that the last day is complete.
 
-        Further ticks hand over what a long jitter postponed. What they plan is not judged.
+        Further ticks hand over what a long jitter or a backlog postponed. What they plan is not judged.
         """
         for at in (self.ends + 480, self.ends + 1_080):
             self._deliver_until(at)
             self.world.clock.move_to(max(self.world.clock.now(), at))
             self._tick()
         self._judged_until, self.wire.look = self.ledger.planned_until, lambda: None
-        for at in range(self.ends + 1_680, self.ends + 1_680 + _MAX_JITTER_S + 1, 600):
+        for at in range(self.ends + 1_680, self.ends + 1_680 + _MAX_JITTER_S + BACKLOG_S + 1, 600):
             self._deliver_until(at)
             self.world.clock.move_to(max(self.world.clock.now(), at))
             self.world.scheduler.tick()
@@ -269,9 +269,9 @@ class Simulation:
         runs = self.dynamodb.tables["test-runs"]
         for partition in list(runs):
             for wire in list(runs[partition].items.values()):
-                ended = wire.get("finished_at") or wire["started_at"]
-                if float(ended["N"]) >= before:
-                    continue
+                ended = wire.get("finished_at") or wire.get("started_at")
+                if ended is None or float(ended["N"]) >= before:
+                    continue  # without either it waits for its turn
                 self._read(from_wire(wire))
                 self.dynamodb._set("test-runs", wire, None)
         for kept in (
