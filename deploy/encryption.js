@@ -1,19 +1,20 @@
 // A plugin of the deployment tool: with `kmsKeyArn`, every table, queue and log group of the template is encrypted with
-// that key of KMS, and the roles that read or write them may use it. Without it the template stays as it is.
-const OFF = "off";
+// that key of KMS, and the roles that read or write them may use it.
+const KEY = { Ref: "kmsKeyArn" };
+const withKey = (value) => ({ "Fn::If": ["HasKmsKey", value, { Ref: "AWS::NoValue" }] });
 // What DynamoDB and SQS need of whoever reads and writes:
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
 const ACTIONS = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey*", "kms:ReEncrypt*"];
 const SERVICES = ["dynamodb", "sqs"];
 
-const properties = (key) => ({
-  "AWS::DynamoDB::Table": { SSESpecification: { SSEEnabled: true, SSEType: "KMS", KMSMasterKeyId: key } },
-  "AWS::SQS::Queue": { KmsMasterKeyId: key },
-  "AWS::Logs::LogGroup": { KmsKeyId: key },
-});
+const PROPERTIES = {
+  "AWS::DynamoDB::Table": { SSESpecification: withKey({ SSEEnabled: true, SSEType: "KMS", KMSMasterKeyId: KEY }) },
+  "AWS::SQS::Queue": { KmsMasterKeyId: withKey(KEY) },
+  "AWS::Logs::LogGroup": { KmsKeyId: withKey(KEY) },
+};
 
-const policy = (key) => ({
+const POLICY = withKey({
   PolicyName: "encryption",
   PolicyDocument: {
     Version: "2012-10-17",
@@ -21,7 +22,7 @@ const policy = (key) => ({
       {
         Effect: "Allow",
         Action: ACTIONS,
-        Resource: key,
+        Resource: KEY,
         Condition: { StringLike: { "kms:ViaService": SERVICES.map((service) => `${service}.*.amazonaws.com*`) } },
       },
     ],
@@ -35,12 +36,9 @@ class Encryption {
   }
 
   encrypt() {
-    const key = this.service.custom.kmsKeyArn;
-    if (key === OFF) return;
-    const added = properties(key);
     for (const resource of Object.values(this.service.provider.compiledCloudFormationTemplate.Resources)) {
-      Object.assign(resource.Properties ?? {}, added[resource.Type]);
-      if (resource.Type === "AWS::IAM::Role" && usesData(resource)) resource.Properties.Policies.push(policy(key));
+      Object.assign(resource.Properties ?? {}, PROPERTIES[resource.Type]);
+      if (resource.Type === "AWS::IAM::Role" && usesData(resource)) resource.Properties.Policies.push(POLICY);
     }
   }
 }

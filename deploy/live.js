@@ -59,18 +59,21 @@ class Live {
     template.Outputs.Deployment = { Value: deployment };
   }
 
-  // Of all that versions hold: the archives, the layers' archives, the functions' properties and the conditions.
+  // Of all that versions hold: the archives, the layers' archives, the functions' properties, the conditions, and the
+  // values of the parameters that these name.
   digest(template) {
     const hash = createHash("sha256");
     const archives = this.functions().map((name) => this.archiveOf(name));
     const layers = Object.keys(this.service.layers).map((name) => this.provider.resolveLayerArtifactName(name));
     for (const path of [...new Set([...archives, ...layers])].sort()) hash.update(readFileSync(path));
-    for (const name of this.functions()) {
+    const functions = this.functions().map((name) => {
       const { Properties } = template.Resources[this.provider.naming.getLambdaLogicalId(name)];
       const kept = Object.entries(Properties).filter(([key]) => !NOT_OF_A_VERSION.includes(key));
-      hash.update(JSON.stringify([name, kept.sort()]));
-    }
-    hash.update(JSON.stringify(template.Conditions));
+      return [name, kept.sort()];
+    });
+    const held = JSON.stringify([functions, template.Conditions]);
+    const named = Object.entries(template.Parameters).filter(([name]) => held.includes(`{"Ref":"${name}"}`));
+    hash.update(JSON.stringify([held, named.map(([name, { Default }]) => [name, Default])]));
     return hash.digest("hex").slice(0, 12);
   }
 

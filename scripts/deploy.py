@@ -165,18 +165,21 @@ class Deployment:
 
     def template(self) -> dict[str, Any]:
         path = self.package / "cloudformation-template-update-stack.json"
-        content: dict[str, Any] = json.loads(path.read_text())
-        return content
+        return deployment_plan.with_values(json.loads(path.read_text()), {})
 
     def deployed_template(self) -> dict[str, Any] | None:
         """That of the stack; None if there is none, or one that never got further than its bucket."""
+        client, stack = self.client("cloudformation"), f"minute8-{self.stage}"
         try:
-            answer = self.client("cloudformation").get_template(StackName=f"minute8-{self.stage}")
+            template = client.get_template(StackName=stack)["TemplateBody"]
+            (described,) = client.describe_stacks(StackName=stack)["Stacks"]
         except ClientError:
             return None
-        template = answer["TemplateBody"]
         content: dict[str, Any] = json.loads(template) if isinstance(template, str) else template
-        return content if "ExecutorLambdaFunction" in content["Resources"] else None
+        if "ExecutorLambdaFunction" not in content["Resources"]:
+            return None
+        values = {item["ParameterKey"]: item["ParameterValue"] for item in described.get("Parameters", ())}
+        return deployment_plan.with_values(content, values)
 
     def reasons(self) -> list[str]:
         """Why CloudFormation failed, the first failure first, and what to do about what is known."""

@@ -27,13 +27,17 @@ _WORDS: Final = {
     "AWS::ApiGatewayV2::Api": "API",
     "AWS::S3::Bucket": "bucket",
 }
+_NAMED: Final = re.compile(r"\$\{(\w+)\}")
 # Where the archives of a deployment are: another place each time.
 _PLACES: Final = ("S3Key", "S3Bucket")
 _IDLE_LINE: Final = re.compile(r"^\| ([a-zA-Z][^|]+) \| [\d.,]+ \| ([\d.]+) \|$", re.MULTILINE)
 
 
 def lines(template: Template, deployed: Template | None, params: Mapping[str, str]) -> list[str]:
-    """The plan in lines. `deployed` is the template of the stage's stack; None before the first deployment."""
+    """The plan in lines. `deployed` is the template of the stage's stack; None before the first deployment.
+
+    Both have values in place of their parameters.
+    """
     return [
         *(_created(template) if deployed is None else _changed(template, deployed)),
         f"costs idle about ${idle_dollars(params):.2f} a month by list prices of us-east-1, without a free tier"
@@ -43,8 +47,31 @@ def lines(template: Template, deployed: Template | None, params: Mapping[str, st
     ]
 
 
+def with_values(template: Template, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The template with the values of its parameters in their places; those that are not given have their defaults."""
+    declared = template.get("Parameters", {})
+    known = {
+        name: str(values.get(name, parameter.get("Default", ""))) for name, parameter in declared.items()
+    }
+
+    def filled(value: Any) -> Any:
+        match value:
+            case {"Ref": str(name)} if name in known:
+                return known[name]
+            case {"Fn::Sub": str(text)}:
+                text = _NAMED.sub(lambda match: known.get(match[1], match[0]), text)
+                return {"Fn::Sub": text} if "${" in text else text
+            case dict():
+                return {name: filled(part) for name, part in value.items()}
+            case list():
+                return [filled(part) for part in value]
+        return value
+
+    return {**filled({**template, "Parameters": {}}), "Parameters": known}
+
+
 def holds(template: Template, name: str) -> bool:
-    """Whether a condition of the template holds; they compare only constants."""
+    """Whether a condition of a template with values holds; they compare only constants."""
     ((function, arguments),) = template["Conditions"][name].items()
     return _evaluated(template, function, arguments)
 
@@ -75,6 +102,10 @@ def _created(template: Template) -> Iterator[str]:
 
 def _changed(template: Template, deployed: Template) -> Iterator[str]:
     now, before = resources(template), resources(deployed)
+    values, former = template.get("Parameters", {}), deployed.get("Parameters", {})
+    for name in sorted(values):
+        if former.get(name, values[name]) != values[name]:
+            yield f"{name}={values[name]}, which was {former[name]}"
     for verb, names in (("adds", now.keys() - before.keys()), ("removes", before.keys() - now.keys())):
         if names:
             yield f"{verb} {', '.join(sorted(names))}"

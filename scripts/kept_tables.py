@@ -17,7 +17,7 @@ _TABLE: Final = "AWS::DynamoDB::Table"
 def with_tables(template: Mapping[str, Any], running: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The template with the tables of the running one that it lacks, and the logical names of these. Pure.
 
-    Their conditions come with them: these depend on parameters alone, which the deployment tool has filled in.
+    Their conditions come with them, and the parameters on which these depend.
     """
     added = {
         name: resource
@@ -26,9 +26,10 @@ def with_tables(template: Mapping[str, Any], running: Mapping[str, Any]) -> tupl
     }
     if not added:
         return dict(template), []
-    conditions = {**running.get("Conditions", {}), **template.get("Conditions", {})}
-    resources = {**template["Resources"], **added}
-    return {**template, "Resources": resources, "Conditions": conditions}, sorted(added)
+    with_added = {
+        part: {**running.get(part, {}), **template.get(part, {})} for part in ("Conditions", "Parameters")
+    }
+    return {**template, **with_added, "Resources": {**template["Resources"], **added}}, sorted(added)
 
 
 def keep_tables(s3: Any, bucket: str, key: str, running: Mapping[str, Any]) -> list[str]:

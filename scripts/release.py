@@ -3,8 +3,9 @@
     make release                                         # build/release/minute8-<version>.zip
     make release ARGS='--param="jwtIssuer=https://…"'    # with other parameters than the defaults
 
-What a deployment decides is a parameter of the template: the stage, where the archives are, and a few more. The other
-parameters are those of `make release`. The README in the archive says how to deploy it.
+What a deployment decides is a parameter of the template: the stage, where the archives are, and each of
+deploy/parameters.yml, with the values given here as defaults. What is `OfTheTool` there is decided here. The README in
+the archive says how to deploy it.
 """
 
 from __future__ import annotations
@@ -28,13 +29,21 @@ from scripts.package_for_aws import package
 
 OUTPUT: Final = build_layer.ROOT / "build" / "release"
 _README: Final = build_layer.ROOT / "deploy" / "release.md"
+# Packaged with this name, which stands for the parameter Stage in the names that the tool makes.
 _STAGE: Final = "zzstagezz"
-# Packaged with these values, which stand for parameters of the template wherever they are. deploy/numbers.js caps none.
-_STAND_INS: Final = {
-    "alarmTopicArn": "arn:aws:sns:us-east-1:123456789012:zzalarmtopiczz",
-    "executorMemoryMb": "1933",
-    "maximumConcurrency": "887",
-    "logRetentionInDays": "3653",
+# The functions' code for spans is packaged only with a collector; whether one gets any is decided by the parameter.
+_WITH_SPANS: Final = {"otlpEndpoint": "https://localhost"}
+# A version of a function is new with each change of the parameters. Their values have no room in its description, of
+# 256 characters: it has the number that AppConfig gives to a configuration with these values, which costs nothing.
+_SETTINGS: Final = {
+    "Settings": {
+        "Type": "AWS::AppConfig::Application",
+        "Properties": {"Name": {"Fn::Sub": "minute8-${Stage}"}},
+    },
+    "SettingsProfile": {
+        "Type": "AWS::AppConfig::ConfigurationProfile",
+        "Properties": {"ApplicationId": {"Ref": "Settings"}, "Name": "parameters", "LocationUri": "hosted"},
+    },
 }
 # Outputs by which the tool finds its own last deployment.
 _OF_THE_TOOL: Final = re.compile(r"LambdaLayer(Hash|S3Key)$|^ServerlessDeploymentBucketName$")
@@ -69,8 +78,7 @@ def build(params: Mapping[str, str], output: Path = OUTPUT) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="minute8-release-") as directory:
-        given_values = {**params, **_STAND_INS}
-        files = package(_STAGE, Path(directory), parameters.arguments_of(given_values))
+        files = package(_STAGE, Path(directory), parameters.arguments_of({**params, **_WITH_SPANS}))
         packaged = json.loads((files / "cloudformation-template-update-stack.json").read_text())
         for path in files.glob("*.zip"):
             shutil.copy(path, folder)
@@ -87,9 +95,9 @@ def build(params: Mapping[str, str], output: Path = OUTPUT) -> Path:
 
 
 def as_release(packaged: Mapping[str, Any], params: Mapping[str, str]) -> dict[str, Any]:
-    """The packaged template with parameters in place of the stage, the bucket and the stand-ins. Pure.
+    """The packaged template with parameters in place of the stage and the bucket. Pure.
 
-    `params` are all parameters of a deployment; their values are the defaults.
+    `params` are all parameters of a deployment.
     """
     template = {**packaged, "Resources": dict(packaged["Resources"]), "Outputs": dict(packaged["Outputs"])}
     for name in _BUCKET:
@@ -99,26 +107,35 @@ def as_release(packaged: Mapping[str, Any], params: Mapping[str, str]) -> dict[s
             del template["Outputs"][name]
     content: dict[str, Any] = _with_parameters(template)
     text = {"Type": "String"}
-    content["Parameters"] = {
+    declared = {**packaged["Parameters"]}
+    for name in _WITH_SPANS:
+        declared[name] = {**declared[name], "Default": params[name]}
+    # Other parameters are another deployment, so CloudFormation publishes versions with them.
+    digest = packaged["Outputs"]["Deployment"]["Value"]
+    deployment = {"Fn::Sub": f"{digest}-${{SettingsVersion}}"}
+    released: dict[str, Any] = json.loads(
+        json.dumps(content).replace(json.dumps(digest), json.dumps(deployment))
+    )
+    settings = "\n".join(f"{name}=${{{name}}}" for name in sorted(declared))
+    released["Resources"] |= {
+        **_SETTINGS,
+        "SettingsVersion": {
+            "Type": "AWS::AppConfig::HostedConfigurationVersion",
+            "Properties": {
+                "ApplicationId": {"Ref": "Settings"},
+                "ConfigurationProfileId": {"Ref": "SettingsProfile"},
+                "ContentType": "text/plain",
+                "Content": {"Fn::Sub": settings},
+            },
+        },
+    }
+    released["Parameters"] = {
         "Stage": {**text, "AllowedPattern": "[a-z][a-z0-9-]{0,19}", "Description": "A part of every name"},
         "CodeBucket": {**text, "Description": "The bucket with the archives, in the stack's region"},
         "CodePrefix": {**text, "Default": f"minute8-{VERSION}/", "Description": "Before the archives' names"},
-        **{
-            _name(name): {**text, "Default": params[name], "Description": "docs/deploying.md#parameters"}
-            for name in _STAND_INS
-        },
+        **declared,
     }
-    # Other parameters are another deployment, so CloudFormation publishes versions with them.
-    digest = packaged["Outputs"]["Deployment"]["Value"]
-    deployment = {"Fn::Sub": f"{digest}-${{ExecutorMemoryMb}}-${{MaximumConcurrency}}"}
-    text_of_it = json.dumps(content).replace(json.dumps(digest), json.dumps(deployment))
-    released: dict[str, Any] = json.loads(text_of_it)
     return released
-
-
-def _name(parameter: str) -> str:
-    """The template's parameter for one of the deployment's."""
-    return parameter[0].upper() + parameter[1:]
 
 
 def _with_parameters(value: Any) -> Any:
@@ -127,37 +144,17 @@ def _with_parameters(value: Any) -> Any:
             archive = {"Fn::Sub": f"${{CodePrefix}}{key.rpartition('/')[2]}"}
             return {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": archive, **more}
         case {"Fn::Sub": str(text)}:
-            return {"Fn::Sub": _substituted(text)}
-        case {"Fn::Sub": [str(text), dict(variables)]}:
-            return {"Fn::Sub": [_substituted(text), _with_parameters(variables)]}
+            return {"Fn::Sub": text.replace(_STAGE, "${Stage}")}
         case dict():
             return {key: _with_parameters(part) for key, part in value.items()}
         case list():
             return [_with_parameters(part) for part in value]
-        case bool():
-            return value
-        case str() | int():
-            return _referring(value)
+        case str() if value == _STAGE:
+            return {"Ref": "Stage"}
+        case str() if _STAGE in value:
+            escaped = re.sub(r"\$\{(?!!)", "${!", value)
+            return {"Fn::Sub": escaped.replace(_STAGE, "${Stage}")}
     return value
-
-
-def _referring(value: str | int) -> Any:
-    """A reference to the parameter that the value stands for, or that is in it; else the value."""
-    for name, stand_in in _STAND_INS.items():
-        if str(value) == stand_in:
-            return {"Ref": _name(name)}
-    if isinstance(value, int) or _STAGE not in value:
-        return value
-    if value == _STAGE:
-        return {"Ref": "Stage"}
-    return {"Fn::Sub": _substituted(re.sub(r"\$\{(?!!)", "${!", value))}
-
-
-def _substituted(text: str) -> str:
-    for name, stand_in in _STAND_INS.items():
-        if not stand_in.isdecimal():
-            text = text.replace(stand_in, f"${{{_name(name)}}}")
-    return text.replace(_STAGE, "${Stage}")
 
 
 if __name__ == "__main__":

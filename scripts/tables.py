@@ -1,7 +1,7 @@
 """Write the tables of the documents from what declares them: `python -m scripts.tables`.
 
 docs/limits.md is made from the rows in common/limits.py, docs/api.md from the routes, docs/job.md from the
-declaration of a job, docs/runbook/README.md from deploy/alarms.yml, docs/deploying.md from scripts/parameters.py.
+declaration of a job, docs/runbook/README.md from deploy/alarms.yml, docs/deploying.md from deploy/parameters.yml.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def rows_of_alarms(text: str | None = None) -> dict[str, list[str]]:
     declared = alarms.declared(text)
     return {
         "Runbook": [
-            f"| [`{name}`]({name}.md) | {alarm['AlarmDescription'].rpartition(' ')[0]} |"
+            f"| [`{name}`]({name}.md) | {alarm['AlarmDescription']['Fn::Sub'].rpartition(' ')[0]} |"
             f" {alarms.waits_s(name, declared) // 60} min |"
             for name, alarm in declared.items()
             if "AlarmActions" in alarm
@@ -102,14 +102,20 @@ def rows_of_alarms(text: str | None = None) -> dict[str, list[str]]:
 
 
 def rows_of_parameters() -> dict[str, list[str]]:
-    """A row for each parameter of a deployment, with its default from serverless.yml."""
+    """A row for each parameter of a deployment, with its default."""
     defaults = parameters.read("", {})
     rows = {
-        name: f"| `{name}` | `{defaults[name]}` | {parameter.words} | {parameter.meaning} |"
+        name: f"| `{name}` | `{defaults[name]}` | {parameter.accepted} | {_linked(parameter.meaning)} |"
         for name, parameter in parameters.PARAMETERS.items()
     }
     tokens = [row for name, row in rows.items() if name in parameters.OF_TOKENS]
     return {"Parameters": [row for row in rows.values() if row not in tokens], "Signed tokens": tokens}
+
+
+def _linked(text: str) -> str:
+    """The text of a parameter, where pages that stand in brackets are links."""
+    text = re.sub(r"\((deploying\.md)(#[\w-]+)\)", r"([below](\2))", text)
+    return re.sub(r"\(([\w/-]+\.md)(#[\w-]+)?\)", r"([\1](\1\2))", text)
 
 
 # By page, its rows by heading.

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from common.limits import MAX_IN_A_PACK, MAX_WAKES, MESSAGE_LINES
 from common.planning.execution import Execution
 
-# `packFrom` of serverless.yml. Any second with two executions is packed:
+# `packFrom` of deploy/parameters.yml. Any second with two executions is packed:
 # docs/decisions/planning.md#0005-packs-and-wakes
 PACK_FROM: Final = 1
 # A cold start takes about a second, and an environment stays for minutes.

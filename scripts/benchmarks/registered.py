@@ -20,7 +20,7 @@ from tests.manual_clock import ManualClock
 
 _REGISTERED, _DUE_TOGETHER = 10_000_000, 1_000_000
 _START = workload.DAY + 7 * 3600
-# The defaults of serverless.yml.
+# The defaults of deploy/parameters.yml.
 SHARE_ENTRIES, TICK_MB, PLANNER_MB = 20_000, 512, 1024
 # The memory of a function with one processor.
 _PROCESSOR_MB = 1_769

@@ -11,23 +11,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from common.limits import MAX_IN_A_PACK
 from common.planning.packs import Wake
 from common.planning.queue import BATCH_SIZE
 from scripts.benchmarks.executor_stub import ENVIRONMENT, TAKES_S, ExecutorStub, inserted
-from scripts.benchmarks.strict_aws import ROOT, TlsServer, Worker, worker
+from scripts.benchmarks.strict_aws import TlsServer, Worker, worker
 from scripts.measure.prices import PRICES
 from scripts.measure.result import Goal, Result, Table
 from scripts.measure.rounds import track
+from scripts.parameters import DEFAULTS
 
 MEMORIES_MB = (192, 512, 1024)
 BATCHES = (1, 10, BATCH_SIZE * MAX_IN_A_PACK)
 _BARE = "bare boto3, batches of 10"
-DEFAULT_MB = int(
-    yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
-)
+DEFAULT_MB = int(DEFAULTS["executorMemoryMb"])
 # Of a full batch the first one would be held longer.
 _WAKE = {"Records": [{"messageId": "wake", "body": Wake(0).encode(), "attributes": {}}]}
 _COLUMNS = ("cold_s", "woken_s", "half_s", "warm_s", "billed_s", "recorded_off_s")

@@ -47,7 +47,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--stage", default="local")
     parser.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="for serverless.yml"
+        "--param", action="append", default=[], metavar="NAME=VALUE", help="of deploy/parameters.yml"
     )
     parser.add_argument(
         "--forget", action="store_true", help="deploy without the parameters of earlier times"

@@ -60,6 +60,8 @@ def deploy(
 def _deploy(
     embedded: Embedded, stage: str, params: Mapping[str, str], force: bool, report: Callable[[str], object]
 ) -> Embedded:
+    if problems := [*parameters.value_problems(params)]:
+        raise EmbeddedError("; ".join(problems))
     layers = build(params)
     service = stage_service(Path(embedded.state_dir) / f"service-{stage}", layers)
     build_layer.fill_in(service, "local")

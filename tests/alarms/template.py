@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ import yaml
 
 from scripts import parameters
 from scripts.cloudwatch.alarms import DECLARED, declared
+from scripts.deployment_plan import with_values
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 API_ID: Final = "8c0ffee7"
@@ -21,9 +21,11 @@ def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
     """A file of deploy/ with the stage's parameters, and with the names that CloudFormation would give it."""
     params = parameters.read(stage, {}) | {"canary": "true"}
     text = (ROOT / "deploy" / name).read_text().replace("${sls:stage}", stage)
-    text = re.sub(r"\$\{param:(\w+)\}", lambda match: params[match[1]], text)
     text = text.replace("${file(./deploy/alarm_list.js):arns}", "[]")
-    content: dict[str, Any] = with_names(yaml.safe_load(text), stage)
+    declared_params = {name: parameter.declaration for name, parameter in parameters.PARAMETERS.items()}
+    content: dict[str, Any] = with_names(
+        with_values({**yaml.safe_load(text), "Parameters": declared_params}, params), stage
+    )
     return content
 
 

@@ -20,7 +20,7 @@ MADE_UP = """
     Type: AWS::CloudWatch::Alarm
     Properties:
       AlarmName: minute8-${sls:stage}-full-moon
-      AlarmDescription: "The moon is full, for three hours. ${param:runbookUrl}/full-moon.md"
+      AlarmDescription: { "Fn::Sub": "The moon is full, for three hours. ${runbookUrl}/full-moon.md" }
       AlarmActions: *actions
       Namespace: Minute8
       MetricName: Moon

@@ -1,15 +1,15 @@
-"""The capacity table names parameters of serverless.yml with values that AWS accepts, and the document shows them."""
+"""The capacity table names parameters of a deployment with values that AWS accepts, and the document shows them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import yaml
 
 from common.planning import packs, queue
 from executor import redelivery
 from scripts.benchmarks.modelled_aws import Setting
+from scripts.parameters import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 # AWS's limits, as the document states them.
@@ -29,10 +29,9 @@ def capacity() -> object:
 
 
 def test_the_table_and_the_parameters_are_in_step(capacity: object) -> None:
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     document = (ROOT / "docs" / "capacity.md").read_text()
     for load, recommended in capacity.RECOMMENDED.items():  # type: ignore[attr-defined]
-        assert set(recommended) <= set(parameters)
+        assert set(recommended) <= set(DEFAULTS)
         [row] = [
             line
             for line in document.splitlines()
@@ -46,7 +45,6 @@ def test_the_table_and_the_parameters_are_in_step(capacity: object) -> None:
 
 
 def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: object) -> None:
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     for load, recommended in capacity.RECOMMENDED.items():  # type: ignore[attr-defined]
         setting = capacity.setting(load)  # type: ignore[attr-defined]
         assert setting.minimum_pollers == recommended.get("minimumPollers", 0)
@@ -58,7 +56,7 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
             redelivery._MAX_WAIT_S,
         )
         assert setting.pack == capacity.pack_of(load) <= 10  # type: ignore[attr-defined]
-        assert setting.max_receives == parameters["maxReceiveCount"]
+        assert setting.max_receives == DEFAULTS["maxReceiveCount"]
         assert setting.functions == 1
         early = (1 - queue.EARLY[0], 1 - queue.EARLY[1]) if load >= packs.EARLY_FROM else (0.12, 0.0)
         assert (setting.early_s, setting.latest_s) == pytest.approx(early)
@@ -66,14 +64,12 @@ def test_the_model_gets_the_recommended_and_the_default_parameters(capacity: obj
 
 
 def test_days_and_bursts_are_counted_with_the_deployments_own_packs() -> None:
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
-    assert parameters["packFrom"] == packs.PACK_FROM == 1
+    assert DEFAULTS["packFrom"] == packs.PACK_FROM == 1
 
 
 def test_ten_million_jobs_are_planned_with_the_deployments_own_defaults() -> None:
     from scripts.benchmarks import registered
 
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
-    assert parameters["plannerShareEntries"] == registered.SHARE_ENTRIES
-    assert parameters["plannerMemoryMb"] == registered.PLANNER_MB
-    assert parameters["schedulerMemoryMb"] == registered.TICK_MB
+    assert DEFAULTS["plannerShareEntries"] == registered.SHARE_ENTRIES
+    assert DEFAULTS["plannerMemoryMb"] == registered.PLANNER_MB
+    assert DEFAULTS["schedulerMemoryMb"] == registered.TICK_MB

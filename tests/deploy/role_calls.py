@@ -62,7 +62,7 @@ _TRANSACTION_ACTIONS = {
     "Delete": "DeleteItem",
     "ConditionCheck": "ConditionCheckItem",
 }
-EXPORT_BUCKET = "arn:${AWS::Partition}:s3:::${param:runsExport}"
+EXPORT_BUCKET = "arn:${AWS::Partition}:s3:::${runsExport}"
 EXPORTED = f"{EXPORT_BUCKET}/minute8-${{sls:stage}}/*"
 _OTHERS = (
     (SimulatedQueue, "send_message_batch", "sqs:SendMessage", "ExecutionsQueue"),

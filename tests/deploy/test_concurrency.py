@@ -85,29 +85,26 @@ def test_the_stage_dev_takes_nothing_from_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chosen", "mapping", "executors"),
+    ("chosen", "at_once"),
     [
-        ({}, 900, "900"),  # the bare template, in an account of 1,000
-        ({OWN: "500"}, 500, "500"),
-        ({OWN: "1"}, 2, "2"),
-        ({MAXIMUM: "20"}, 20, "20"),
-        ({MAXIMUM: "20", OWN: "10"}, 10, "10"),
-        ({QUOTA: "10"}, 5, "5"),
-        ({QUOTA: "5000"}, 1_000, "1000"),
-        ({MAXIMUM: "off"}, 2, "off"),  # the condition leaves the number out
+        ({}, "900"),  # the bare template, in an account of 1,000
+        ({OWN: "500"}, "500"),
+        ({OWN: "1"}, "2"),
+        ({MAXIMUM: "20"}, "20"),
+        ({MAXIMUM: "20", OWN: "10"}, "10"),
+        ({QUOTA: "10"}, "5"),
+        ({QUOTA: "5000"}, "1000"),
+        ({MAXIMUM: "off"}, "off"),
     ],
 )
-def test_the_queue_starts_no_more_executors_than_there_can_be(
-    chosen: dict[str, str], mapping: int, executors: str
-) -> None:
-    params = parameters.read("prod", chosen)
+def test_the_queue_starts_no_more_executors_than_there_can_be(chosen: dict[str, str], at_once: str) -> None:
+    declared = {name: dict(parameter.declaration) for name, parameter in parameters.PARAMETERS.items()}
+    values = {f"param:{name}": value for name, value in parameters.read("prod", chosen).items()}
     script = (
-        "const params = JSON.parse(process.argv[1]);"
-        "require('./deploy/numbers.js')({resolveVariable: async (name) => params[name.slice('param:'.length)]})"
-        ".then((numbers) => console.log(JSON.stringify(numbers)))"
+        "const values = JSON.parse(process.argv[1]);"
+        "require('./deploy/parameters.js').resources({resolveVariable: async (name) => values[name]})"
+        ".then((template) => console.log(JSON.stringify(template)))"
     )
-    done = subprocess.run(
-        ["node", "-e", script, json.dumps(params)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    numbers = json.loads(done.stdout)
-    assert (numbers["maximumConcurrency"], numbers["executorsAtOnce"]) == (mapping, executors)
+    known = json.dumps(values | {"file(./deploy/parameters.yml):Parameters": declared})
+    done = subprocess.run(["node", "-e", script, known], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["Parameters"][MAXIMUM]["Default"] == at_once

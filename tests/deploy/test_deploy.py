@@ -43,7 +43,7 @@ from scripts.session import caller_problem, exit_status
 from tests.worlds import TABLES, make_tables
 
 
-def template(version: str = "1.0.0", memory: int = 512, topic: str = "off", **more: Any) -> dict[str, Any]:
+def template(version: str = "1.0.0", memory: Any = 512, topic: Any = "off", **more: Any) -> dict[str, Any]:
     """A packaged template, as far as a plan reads it."""
     environment = {"Variables": {"VERSION": version}}
     return {
@@ -132,9 +132,9 @@ def test_the_defaults_are_right(stage: str) -> None:
         ({"jwtAudience": "acme"}, "jwtIssuer: it must be given with jwtAudience"),
         (
             ISSUER | {"jwtAlgorithms": "HS256"},
-            "jwtAlgorithms: is not possible (got 'HS256'); accepted: RS256",
+            "jwtAlgorithms: 'HS256' is not valid; accepted: RS256",
         ),
-        (ISSUER | {"jwtRoles": "admins=root"}, "accepted: read, write, admin"),
+        (ISSUER | {"jwtRoles": "admins=root"}, "with the roles read, write, admin"),
         (ISSUER | {"jwtDefaultRole": "operator"}, "accepted: none, read, write, admin"),
         ({"targetArns": "acme-*"}, "targetArns: 'acme-*' is not valid; accepted: ARNs"),
         ({"targetArns": "arn:aws:lambda:*:*:function:a,"}, "targetArns: '' is not valid"),
@@ -152,9 +152,22 @@ def test_a_bad_parameter_is_refused_with_what_is_accepted(params: dict[str, str]
 
 
 def test_each_parameter_is_declared_and_says_what_it_does() -> None:
-    """serverless.yml has the defaults; scripts/tables.py writes both into docs/deploying.md."""
     assert parameters.read("", {}).keys() == parameters.PARAMETERS.keys()
     assert [name for name, parameter in parameters.PARAMETERS.items() if not parameter.meaning] == []
+
+
+def test_a_pattern_of_numbers_accepts_those_that_its_words_say() -> None:
+    words = {name: parameter.accepted for name, parameter in parameters.PARAMETERS.items()}
+    bounds = {
+        name: re.fullmatch(r"a whole number from (\d+) to (\d+), or off", text)
+        for name, text in words.items()
+    }
+    of_numbers = {name: (int(match[1]), int(match[2])) for name, match in bounds.items() if match}
+    assert len(of_numbers) == 9
+    for name, (least, most) in of_numbers.items():
+        near = {number + more for number in (least, most, 10, 100, 1_000, 10_000) for more in (-1, 0, 1)}
+        accepted = {n for n in near if parameters.PARAMETERS[name].refusal(name, str(n)) is None}
+        assert accepted == {n for n in near if least <= n <= most}, name
 
 
 def test_bounds_are_accepted() -> None:
@@ -297,10 +310,15 @@ def test_a_rollback_keeps_the_tables_that_the_earlier_deployment_did_not_have() 
         "Type": "AWS::DynamoDB::Table",
         "Properties": {"WarmThroughput": {"Fn::If": ["HasWarmReads", {}, {"Ref": "AWS::NoValue"}]}},
     }
-    older = {"Resources": {"JobsTable": {**jobs, "Old": True}}, "Conditions": {"Both": "old"}}
+    older = {
+        "Resources": {"JobsTable": {**jobs, "Old": True}},
+        "Conditions": {"Both": "old"},
+        "Parameters": {"logLevel": {"Default": "DEBUG"}},
+    }
     running = {
         "Resources": {"JobsTable": jobs, "AuditTable": audit, "NewQueue": {"Type": "AWS::SQS::Queue"}},
         "Conditions": {"Both": "new", "HasWarmReads": {}},
+        "Parameters": {"logLevel": {"Default": "INFO"}, "warmReads": {"Default": "off"}},
     }
     with mock_aws():
         s3 = boto3.client("s3", region_name="us-east-1")
@@ -311,6 +329,7 @@ def test_a_rollback_keeps_the_tables_that_the_earlier_deployment_did_not_have() 
         assert json.loads(s3.get_object(Bucket="deployments", Key=key)["Body"].read()) == {
             "Resources": {"JobsTable": {**jobs, "Old": True}, "AuditTable": audit},
             "Conditions": {"Both": "old", "HasWarmReads": {}},
+            "Parameters": {"logLevel": {"Default": "DEBUG"}, "warmReads": {"Default": "off"}},
         }
         assert kept_tables.keep_tables(s3, "deployments", key, running) == []
 
@@ -595,6 +614,44 @@ def test_a_later_deployment_says_what_changes() -> None:
         "changes Alarm (AlarmActions), ExecutorLambdaFunction (Environment, MemorySize)",
         "uploads code and layers of version 1.0.0; version 0.9.0 runs now",
     ]
+
+
+def test_a_changed_parameter_is_named_with_what_it_changes() -> None:
+    declared = {"topic": {"Type": "String", "Default": "off"}, "memory": {"Type": "Number", "Default": 512}}
+    packaged = template(memory={"Ref": "memory"}, topic={"Ref": "topic"}) | {"Parameters": declared}
+    now = deployment_plan.with_values(packaged, {})
+    before = deployment_plan.with_values(packaged, {"memory": "256", "topic": "arn:pager"})
+    assert deployment_plan.lines(now, before, PARAMS)[:4] == [
+        "memory=512, which was 256",
+        "topic=off, which was arn:pager",
+        "removes Topical",
+        "changes Alarm (AlarmActions), ExecutorLambdaFunction (MemorySize)",
+    ]
+
+
+def digest_of(memory: str, unread: str = "0") -> str:
+    """What deploy/live.js makes of a template with a function of this memory."""
+    script = """
+        const Live = require("./deploy/live.js");
+        const live = Object.create(Live.prototype);
+        live.functions = () => ["api"];
+        live.archiveOf = () => "package.json";
+        live.service = { layers: {} };
+        live.provider = { naming: { getLambdaLogicalId: () => "ApiLambdaFunction" } };
+        console.log(live.digest(JSON.parse(process.argv[1])));
+    """
+    packaged = {
+        "Parameters": {"memory": {"Default": memory}, "unread": {"Default": unread}},
+        "Conditions": {},
+        "Resources": {"ApiLambdaFunction": {"Properties": {"MemorySize": {"Ref": "memory"}}}},
+    }
+    command = ["node", "-e", script, json.dumps(packaged)]
+    return subprocess.run(command, cwd=build_layer.ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_version_is_new_when_a_parameter_of_a_function_changes() -> None:
+    assert digest_of("512") != digest_of("640")
+    assert digest_of("512") == digest_of("512", unread="1")
 
 
 def test_the_same_again_changes_nothing_but_the_place_of_the_archives() -> None:

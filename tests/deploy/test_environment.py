@@ -93,7 +93,8 @@ def test_a_variable_that_a_parameter_gives_has_its_name() -> None:
     different = {}
     for function in (SERVICE["provider"], *FUNCTIONS.values()):
         for name, value in function["environment"].items():
-            of_parameters = re.findall(r"\$\{param:(\w+)\}", str(value))
+            of_parameters = re.findall(r"\$\{param:(\w+)\}|'Ref': '([a-z]\w+)'", str(value))
+            of_parameters = [first or second for first, second in of_parameters]
             if of_parameters and name != re.sub("([A-Z])", r"_\1", of_parameters[0]).upper():
                 different[name] = value
     assert different == {}

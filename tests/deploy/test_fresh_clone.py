@@ -57,7 +57,7 @@ def test_the_tool_alone_deploys_a_fresh_clone_twice(clone: Path, account: Embedd
     first = osls(clone, account, "deploy", os.environ["PATH"])
     assert first.returncode == 0, first.stdout + first.stderr
     assert "build: the layer of lambda.txt for local" in first.stderr
-    assert httpx.get(f"{api_url(account, 'test')}/v1/tenant").status_code == 401
+    assert httpx.get(f"{api_url(account, 'test')}/v1/tenant", timeout=60).status_code == 401
     assert "<title>" in httpx.get(f"{api_url(account, 'test')}/console").text
     second = osls(clone, account, "deploy", os.environ["PATH"])
     assert second.returncode == 0, second.stdout + second.stderr

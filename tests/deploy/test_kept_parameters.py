@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scripts.embedded import Embedded, EmbeddedError, __main__
+from scripts.embedded import Embedded, EmbeddedError, __main__, deployment
 
 RUNNING = Embedded("http://127.0.0.1:1", 1, 1, "/nowhere", "http://127.0.0.1:1/api")
 
@@ -58,3 +59,17 @@ def test_a_later_deployment_keeps_and_replaces_parameters(
     run("reset")
     run("deploy")
     assert deployments[-1] == {}
+
+
+def test_wrong_parameters_are_refused_before_anything_is_built(tmp_path: Path) -> None:
+    with pytest.raises(EmbeddedError) as refused:
+        deployment.deploy(
+            replace(RUNNING, state_dir=str(tmp_path)),
+            stage="local",
+            params={"executorMemoryMb": "64", "spreads": "60"},
+        )
+    assert str(refused.value) == (
+        "executorMemoryMb=64 is not valid; accepted: a whole number from 128 to 10240; "
+        "spreads: there is no such parameter; did you mean spreadS?"
+    )
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []

@@ -91,7 +91,7 @@ class Grant(NamedTuple):
 def grants() -> Iterator[Grant]:
     resources = yaml.safe_load(ROLES_YML.read_text())["Resources"]
     for function in {function for function, _, _ in ENTRIES}:
-        [policy] = resources[f"{function}Role"]["Properties"]["Policies"]
+        policy, *_ = resources[f"{function}Role"]["Properties"]["Policies"]
         for statement in policy["PolicyDocument"]["Statement"]:
             if statement["Effect"] == "Allow":
                 leading = tuple(

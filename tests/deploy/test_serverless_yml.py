@@ -12,6 +12,8 @@ import yaml
 from common.storage import keys
 from common.version import VERSION
 from minute8.cli.doctor import inventory
+from scripts import parameters
+from scripts.deployment_plan import holds, with_values
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -54,7 +56,7 @@ def test_functions_that_call_targets_can_write_no_key_and_no_tenant(
     template: dict[str, Any], function: str
 ) -> None:
     """The tenants table holds the keys' hashes; the audit has a table of its own."""
-    [policy] = template["Resources"][f"{function}Role"]["Properties"]["Policies"]
+    policy, *_ = template["Resources"][f"{function}Role"]["Properties"]["Policies"]
     allowed = {
         action
         for entry in policy["PolicyDocument"]["Statement"]
@@ -65,7 +67,7 @@ def test_functions_that_call_targets_can_write_no_key_and_no_tenant(
 
 
 def test_the_executor_lists_the_changes_of_tenants_and_nothing_else(template: dict[str, Any]) -> None:
-    [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
+    policy, *_ = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
     [listing] = [
         entry for entry in policy["PolicyDocument"]["Statement"] if entry["Action"] == "dynamodb:Query"
     ]
@@ -152,7 +154,7 @@ def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any])
     """tests/alarms resolves deploy/alarms.yml by itself, which takes no deployment."""
     compiled = {
         name: alarms.with_names(resource["Properties"], "test")
-        for name, resource in template["Resources"].items()
+        for name, resource in with_values(template, {})["Resources"].items()
         if resource["Type"] in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
     }
     evaluated = alarms.resolved("alarms.yml", "test")["Resources"]
@@ -160,10 +162,9 @@ def test_the_alarms_are_those_that_the_tests_make_ring(template: dict[str, Any])
 
 
 def test_the_doctor_knows_which_stages_are_no_production() -> None:
-    params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
-    assert {stage for stage, values in params.items() if values["pointInTimeRecovery"] is False} == set(
-        inventory.STAGES_TO_LOSE
-    )
+    stages = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]
+    kept = {stage: parameters.read(stage, {})["pointInTimeRecovery"] for stage in (*stages, "prod")}
+    assert {stage for stage, is_kept in kept.items() if is_kept == "false"} == set(inventory.STAGES_TO_LOSE)
 
 
 def test_functions_have_layers_for_tokens_and_spans_only_where_a_parameter_asks_for_them(
@@ -190,7 +191,7 @@ def test_functions_have_layers_for_tokens_and_spans_only_where_a_parameter_asks_
 
 
 def test_no_job_can_call_minute8_itself(template: dict[str, Any]) -> None:
-    [policy] = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
+    policy, *_ = template["Resources"]["ExecutorRole"]["Properties"]["Policies"]
     denied = [entry for entry in policy["PolicyDocument"]["Statement"] if entry["Effect"] == "Deny"]
     assert [entry["Action"] for entry in denied] == ["lambda:InvokeFunction"]
     assert denied[0]["Resource"]["Fn::Sub"].endswith(":function:minute8-*")
@@ -221,12 +222,14 @@ def test_tables_are_warmed_if_asked_and_only_those_on_the_way_of_a_run(template:
     }
     no_value = {"Ref": "AWS::NoValue"}
     assert warm == {
-        "JobsTable": ["HasWarmReads", {"ReadUnitsPerSecond": 12_000}, no_value],
-        "TenantsTable": ["HasWarmReads", {"ReadUnitsPerSecond": 12_000}, no_value],
-        "RunsTable": ["HasWarmWrites", {"WriteUnitsPerSecond": 4_000}, no_value],
+        "JobsTable": ["HasWarmReads", {"ReadUnitsPerSecond": {"Ref": "warmReads"}}, no_value],
+        "TenantsTable": ["HasWarmReads", {"ReadUnitsPerSecond": {"Ref": "warmReads"}}, no_value],
+        "RunsTable": ["HasWarmWrites", {"WriteUnitsPerSecond": {"Ref": "warmWrites"}}, no_value],
     }
-    for kind in ("Reads", "Writes"):
-        assert template["Conditions"][f"HasWarm{kind}"] == {"Fn::Not": [{"Fn::Equals": ["off", "off"]}]}
+    for name in ("warmReads", "warmWrites"):
+        condition = template["Conditions"][f"Has{name[0].upper()}{name[1:]}"]
+        assert condition == {"Fn::Not": [{"Fn::Equals": [{"Ref": name}, "off"]}]}
+        assert template["Parameters"][name]["Default"] == "off"
 
 
 def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
@@ -248,9 +251,10 @@ def test_the_tick_is_at_minute_eight_of_every_ten(deployed: Embedded) -> None:
 def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
     archives = package("prod", tmp_path)
     compiled = (archives / "cloudformation-template-update-stack.json").read_text()
+    template = json.loads(compiled)
     kept = [
         resource["Type"]
-        for resource in json.loads(compiled)["Resources"].values()
+        for resource in template["Resources"].values()
         if resource.get("DeletionPolicy") == "RetainExceptOnCreate"
     ]
     assert Counter(kept) == {
@@ -258,7 +262,9 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
         "AWS::Lambda::Version": len(FUNCTIONS),
         "AWS::KMS::Key": 1,
     }
-    assert compiled.count('"PointInTimeRecoveryEnabled": true') == 5
+    assert holds(with_values(template, {}), "KeepsInstants")
+    kept_instants = json.dumps({"PointInTimeRecoveryEnabled": {"Fn::If": ["KeepsInstants", True, False]}})
+    assert json.dumps(template).count(kept_instants) == 5
     # Otherwise the tables of a failed first deployment would stay. scripts/deploy.py protects them after a success.
     assert "DeletionProtectionEnabled" not in compiled
     assert "ms-custom-id" not in compiled

@@ -25,6 +25,7 @@ from common.platform.findings import Level
 from minute8.cli.doctor.settings import KINDS as COMPARED
 from scripts import build_layer, parameters, release
 from scripts.build_layer import ROOT
+from scripts.deployment_plan import with_values
 from scripts.embedded import start, stop
 from scripts.embedded.deployment import run_osls, stage_service
 from scripts.verify.account import THROWAWAY
@@ -45,6 +46,7 @@ EVERYTHING = {
     "leastUnits": "5",
     "mostUnits": "1000",
     "alarmTopicArn": "arn:aws:sns:us-east-1:123456789012:pager",
+    "targetArns": "arn:aws:lambda:us-east-1:123456789012:function:acme-*",
     "jwtIssuer": "https://issuer.example",
     "jwtAudience": "minute8",
     "runsExport": "acme-runs",
@@ -91,8 +93,9 @@ def make_template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeTemp
 @pytest.fixture(scope="module")
 def templates(make_template: MakeTemplate) -> dict[str, dict[str, Any]]:
     """One compilation: what the parameters decide otherwise is in the template's conditions."""
-    template = make_template("prod", EVERYTHING)
+    template = with_values(make_template("prod", EVERYTHING), {})
     conditions = template.pop("Conditions")
+    del template["Parameters"]
     everything = {name: _holds(condition, conditions) for name, condition in conditions.items()}
     assert {name for name, holds in everything.items() if not holds} == {"HasMaximumConcurrency"}
     chosen = {
@@ -181,8 +184,9 @@ def test_the_doctor_names_each_permission_that_a_policy_has_lost(
 
 
 def test_without_a_key_nothing_names_kms(make_template: MakeTemplate) -> None:
-    template = make_template("dev", {})
+    template = with_values(make_template("dev", {}), {})
     conditions = template.pop("Conditions")
+    del template["Parameters"]
     holding = {name: _holds(condition, conditions) for name, condition in conditions.items()}
     assert "kms" not in json.dumps(as_evaluated(template, holding)).lower()
 
@@ -240,20 +244,26 @@ def test_a_release_is_the_packaged_template_with_parameters(
     assert {"template.json", "README.md", "minute8.zip", "deps.zip"} <= {p.name for p in folder.iterdir()}
     assert _errors([folder / "template.json"]) == ""
     template = json.loads((folder / "template.json").read_text())
-    deployed = make_template("trial", {**release._DEFAULTS, "maximumConcurrency": "20"})
-    values = {
-        name: parameter.get("Default", "trial") for name, parameter in template.pop("Parameters").items()
-    }
-    values["MaximumConcurrency"] = "20"
+    deployed = make_template("trial", release._WITH_SPANS)
+    settings = template["Resources"]["SettingsVersion"]["Properties"]["Content"]["Fn::Sub"]
+    names = deployed["Parameters"].keys()
+    assert template["Parameters"].keys() - names == {"Stage", "CodeBucket", "CodePrefix"}
+    assert [line.partition("=")[0] for line in settings.splitlines()] == sorted(names)
+    for name in (*release._SETTINGS, "SettingsVersion"):
+        del template["Resources"][name]
     for name in release._BUCKET:
         del deployed["Resources"][name]
     deployed["Outputs"] = {
         name: output for name, output in deployed["Outputs"].items() if not release._OF_THE_TOOL.search(name)
     }
-    # The archive's own digest is of the stand-ins; other parameters are another deployment.
-    digest, memory_mb = _digest(template), values["ExecutorMemoryMb"]
-    released = _without(_with_values(template, values), f"{digest}-{memory_mb}-20", digest)
+    values = {"Stage": "trial", "SettingsVersion": "7"}
+    released = _without(_with_values(template, values), f"{_digest(template)}-7", _digest(template))
     packed = _without(_with_values(deployed, {}), _digest(deployed))
+    for name, parameter in packed.pop("Parameters").items():
+        assert released["Parameters"][name] == parameter | (
+            {"Default": "off"} if name == "otlpEndpoint" else {}
+        )
+    del released["Parameters"]
     assert released["Resources"].keys() == packed["Resources"].keys()
     for name, resource in released["Resources"].items():
         assert resource == packed["Resources"][name], name

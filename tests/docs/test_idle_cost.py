@@ -20,6 +20,7 @@ from scheduler import handler
 from scripts.cloudwatch.alarms import metrics_of
 from scripts.measure.prices import PRICES
 from scripts.measure.result import kept
+from scripts.parameters import DEFAULTS
 from tests.docs.test_docs import ROOT
 from tests.scheduler_handler import serve
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -117,10 +118,9 @@ def lines() -> dict[str, tuple[float, float]]:
     requests = idle_tick()
     writes = sum(count for name, count in requests.items() if name in ("put_item", "update_item"))
     reads = requests.total() - writes
-    params = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
-    gb_s = TICKS * TICK_S * params["schedulerMemoryMb"] / 1024
+    gb_s = TICKS * TICK_S * DEFAULTS["schedulerMemoryMb"] / 1024
     watched, composite = alarms()
-    round_gb_s = ROUNDS * ROUND_S * params["notifierMemoryMb"] / 1024
+    round_gb_s = ROUNDS * ROUND_S * DEFAULTS["notifierMemoryMb"] / 1024
     return {
         "alarms: metrics that they read": (watched, PRICES["cloudwatch_alarm_month"]),
         "dashboards": (dashboards(), PRICES["cloudwatch_dashboard_month"]),
@@ -135,7 +135,7 @@ def lines() -> dict[str, tuple[float, float]]:
         "GB-seconds of the notifier": (round_gb_s, PRICES["lambda_gb_s_arm64"]),
         "invocations of the notifier": (ROUNDS, PRICES["lambda_request"]),
         "reads of the notifier": (ROUNDS, PRICES["dynamodb_read_unit"]),
-        **canary_lines(params["executorMemoryMb"]),
+        **canary_lines(DEFAULTS["executorMemoryMb"]),
     }
 
 

@@ -59,9 +59,9 @@ def test_a_page_has_the_same_parts_and_begins_with_one_command(name: str) -> Non
 @pytest.mark.parametrize("name", declared())
 def test_an_alarm_says_what_it_means_and_where_its_page_is(name: str) -> None:
     alarm = declared()[name]
-    meaning, _, page = alarm["AlarmDescription"].rpartition(" ")
-    assert page.startswith("${param:runbookUrl}/")
-    assert (RUNBOOK / page.removeprefix("${param:runbookUrl}/")).exists()
+    meaning, _, page = alarm["AlarmDescription"]["Fn::Sub"].rpartition(" ")
+    assert page.startswith("${runbookUrl}/")
+    assert (RUNBOOK / page.removeprefix("${runbookUrl}/")).exists()
     assert len(meaning) > 40
     if name not in NAMES:
         assert "AlarmActions" not in alarm

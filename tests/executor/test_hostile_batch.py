@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.registration.calendar_store import CalendarStore
 from common.storage.keys import tenant
+from scripts.parameters import DEFAULTS
 from tests.executor.hostile_answers import RawServer, sending
 from tests.executor.servers import NAME, _certificate, _server_side
 from tests.worlds import TABLES, World, job
@@ -100,7 +100,7 @@ def _tables(world: World) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("pack", BATCH_MB)
 def test_a_hostile_batch_stays_within_the_lambdas_memory(world: World, tmp_path: Path, pack: int) -> None:
-    memory_mb = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]["executorMemoryMb"]
+    memory_mb = DEFAULTS["executorMemoryMb"]
     with ExitStack() as stack:
         servers = {
             name: stack.enter_context(sending(_server_side() if name in ANSWERS else None))

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from common.runs.outcome import Outcome
+from scripts.parameters import DEFAULTS
 from tests.worlds import TABLES, World, job
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,9 +53,11 @@ def record(event: Mapping[str, Any], payload: str) -> str:
 
 
 def test_a_hostile_batch_stays_within_the_functions_memory_and_time(world: World, tmp_path: Path) -> None:
-    functions = yaml.safe_load((ROOT / "serverless.yml").read_text())
-    assert functions["functions"]["outcomes"]["memorySize"] == "${param:executorMemoryMb}"
-    memory_mb = functions["params"]["default"]["executorMemoryMb"]
+    service = yaml.safe_load((ROOT / "serverless.yml").read_text())
+    (own,) = (part for part in service["resources"] if "extensions" in part)
+    outcomes = own["extensions"]["OutcomesLambdaFunction"]["Properties"]
+    assert outcomes["MemorySize"] == {"Ref": "executorMemoryMb"}
+    memory_mb = DEFAULTS["executorMemoryMb"]
     events: dict[str, Mapping[str, Any]] = {}
 
     def take(event: Mapping[str, Any]) -> Outcome:

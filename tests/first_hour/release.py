@@ -27,6 +27,9 @@ from scripts.newcomer import ROOT, Shell
 _BLOCKS: Final = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 _BUCKET: Final = "releases-of-acme"
 _OF_OTHER_TOOLS: Final = ("resource ", "new CfnInclude")
+# What its functions have after the second deployment, and what CloudFormation refuses.
+_CHANGED: Final = "executorMemoryMb=640 serviceLatenessS=2.5"
+_REFUSED: Final = "apiMemoryMb=64"
 # A job, after the README's commands.
 _TRIAL: Final = (
     "minute8 tenants create acme --stage prod --allow-target $TARGET",
@@ -59,7 +62,7 @@ def shell_without_checkout(place: Path, environment: Mapping[str, str]) -> Shell
 
 
 def main() -> int:
-    """Build it, deploy it twice, run a job; returns 0 if each command succeeds."""
+    """Build it, deploy it twice, run a job; returns 0 if each command succeeds and the parameters arrive."""
     with tempfile.TemporaryDirectory(prefix="minute8-release-", ignore_cleanup_errors=True) as directory:
         state, place = Path(directory) / "state", Path(directory) / "shell"
         place.mkdir()
@@ -74,15 +77,22 @@ def main() -> int:
                 place, {**embedded.env(), "TARGET": target}, {"aws": "tests.runbook.aws", "pip": "pip"}
             )
             first, *after = commands((folder / "README.md").read_text())
-            raised = first.replace("CodeBucket=", "ExecutorMemoryMb=640 CodeBucket=")
-            for command in (first, *after, raised, *_TRIAL):
+            raised, refused = (
+                first.replace("CodeBucket=", f"{params} CodeBucket=") for params in (_CHANGED, _REFUSED)
+            )
+            for command in (first, *after, raised, f"! ({refused})", *_TRIAL):
                 print(f"$ {command.rstrip()}", flush=True)
                 try:
                     print(shell.run(f'cd "{folder}"; {command}'), flush=True)
                 except CalledProcessError as error:
                     print(f"{error.output}\nexits with {error.returncode}")
                     return 1
-            return 0
+            live = clients("lambda").get_function_configuration(
+                FunctionName="minute8-prod-executor", Qualifier="live"
+            )
+            settings = {"executorMemoryMb": str(live["MemorySize"]), **live["Environment"]["Variables"]}
+            print({name: settings[name] for name in ("executorMemoryMb", "SERVICE_LATENESS_S", "DEPLOYMENT")})
+            return int((settings["executorMemoryMb"], settings["SERVICE_LATENESS_S"]) != ("640", "2.5"))
         finally:
             kill(state)
 

@@ -6,12 +6,10 @@ what still has to run goes out at twice the rate at which its job is due.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,10 +17,10 @@ from botocore.exceptions import EndpointConnectionError
 
 from executor.stages import Message
 from executor.targets.answers import refused_by_aws
+from scripts.parameters import DEFAULTS
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.worlds import World, at, job, make_world
 
-TEMPLATE = (Path(__file__).resolve().parents[2] / "serverless.yml").read_text()
 BEGIN = at("2026-11-21T03:33:30Z")
 RECOVERED_S = 900
 JOBS = {
@@ -32,12 +30,6 @@ JOBS = {
     "event": job(every=60, anchor="2026-11-21T00:00:10Z", invocation="Event"),
     "secret": job(every=60, anchor="2026-11-21T00:00:20Z", payload="secret://token"),
 }
-
-
-def max_receives() -> int:
-    written = re.search(r"^    maxReceiveCount: (\d+)$", TEMPLATE, re.MULTILINE)
-    assert written
-    return int(written[1])
 
 
 def away(name: str) -> None:
@@ -52,7 +44,7 @@ def world_with_a_bound() -> tuple[World, list[str]]:
         for name, definition in JOBS.items():
             world.registry.put(tenant, name, definition)
     dead: list[str] = []
-    give_back, most = world.sqs.give_back, max_receives()
+    give_back, most = world.sqs.give_back, DEFAULTS["maxReceiveCount"]
 
     def bounded(message: Message) -> None:
         if message.receives >= most:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from common.errors import Conflict, InvalidInput
@@ -23,6 +22,7 @@ from common.storage.wire import item_bytes, to_wire
 from common.tenants.holds import Holds
 from common.timing.schedule import AtTiming, Schedule
 from minute8.notifier import problem_reader
+from scripts.parameters import DEFAULTS
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.notices.test_rounds import failing
 from tests.worlds import Killed, World, job, plain_job
@@ -138,7 +138,6 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
 
 
 def test_rounds_for_a_hostile_tenant_stay_within_the_functions_memory() -> None:
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.notices.hostile_rounds"],
         cwd=ROOT,
@@ -149,7 +148,7 @@ def test_rounds_for_a_hostile_tenant_stay_within_the_functions_memory() -> None:
     assert done.returncode == 0, done.stderr[-2_000:]
     measured = json.loads(done.stdout.splitlines()[-1])
     assert measured["sent"] >= MAX_SUBSCRIPTIONS
-    assert measured["peak_mb"] <= 0.8 * parameters["notifierMemoryMb"], measured
+    assert measured["peak_mb"] <= 0.8 * DEFAULTS["notifierMemoryMb"], measured
 
 
 def test_an_address_that_fails_keeps_its_message_and_delays_nobody(stage: Stage) -> None:

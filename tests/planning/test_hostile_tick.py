@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from common.tenants.tenant import Quotas
+from scripts.parameters import DEFAULTS
 from tests.planning.hostile_tick import BAD_ENTRIES, BAD_GROUPS, EACH_SECOND, OF_ONE_SHARE, POSTPONED
 
 CATCH_UP_LIMIT = 100
@@ -34,8 +34,7 @@ def measured() -> dict[str, Any]:
 
 
 def memory_mb(function: str) -> int:
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
-    return int(parameters[f"{function}MemoryMb"])
+    return int(DEFAULTS[f"{function}MemoryMb"])
 
 
 def test_a_tick_stays_within_the_schedulers_memory_and_time(measured: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
+
+from scripts.parameters import DEFAULTS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,8 +35,7 @@ def test_an_hour_of_hostile_requests_stays_within_the_memory(function: str, part
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
     tenths = json.loads(done.stdout.splitlines()[-1])
-    parameters = yaml.safe_load((ROOT / "serverless.yml").read_text())["params"]["default"]
     assert len(tenths) == 11
-    assert tenths[10] <= 0.8 * int(parameters[f"{function}MemoryMb"]), tenths
+    assert tenths[10] <= 0.8 * int(DEFAULTS[f"{function}MemoryMb"]), tenths
     # The first half of a part may still fill caches.
     assert tenths[10] - tenths[5] <= 40, tenths

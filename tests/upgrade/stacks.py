@@ -39,7 +39,7 @@ from tests.chaos.__main__ import say
 from tests.chaos.verdict import Verdict, judge
 from tests.chaos.workload import jobs
 from tests.runbook.site import Site
-from tests.upgrade.versions import NEXT, ROOT, Release, checked_out
+from tests.upgrade.versions import BAD, NEXT, ROOT, Release, checked_out
 from tests.waiting import wait_until
 
 STAGE: Final = "test"
@@ -49,8 +49,6 @@ EVERY_S: Final = 30
 WHILE_S: Final = 2 * EVERY_S
 # An executor's message waits for up to five minutes after a failure, and one that dies may fail again.
 SETTLE_S: Final = 600
-# The executor cannot start with it.
-BAD: Final = {"serviceLatenessS": "soon"}
 # What the doctor finds after the bad deployment is put back, and what it gave up before.
 AFTER_PAGE: Final = {"version", "dead letters executions"}
 
@@ -88,7 +86,7 @@ class Story:
         """Returns the exit status."""
         say(f"the stack of {self._release.name} …")
         checked_out(self._release, self._checkout, folders=())
-        self._deploy_release()
+        self._deploy_files(self._checkout)
         self._register(count)
         self._run("under it")
         say("this version …")
@@ -96,7 +94,7 @@ class Story:
         self._run("under this version")
         site = Site(self._embedded, self._directory / "shell", programs={"make": "tests.upgrade.make"})
         say("a bad deployment …")
-        deploy(self._embedded, stage=STAGE, params=self._params | BAD)
+        self._deploy_files(checked_out(BAD, self._directory / "bad", folders=()))
         wait_until(self._executor_fails, "the executor does not fail")
         site.follow("executor-errors", "First look")
         say("its page is followed")
@@ -122,15 +120,15 @@ class Story:
         print(f"\n{verdict}\nlost: {self._losses or 'nothing'}\nthe doctor finds: {problems or 'nothing'}")
         return 1 if verdict.problems or problems or self._losses else 0
 
-    def _deploy_release(self) -> None:
-        """As scripts/embedded/deployment.py does, of the release's files."""
+    def _deploy_files(self, checkout: Path) -> None:
+        """As scripts/embedded/deployment.py does, of another version's files."""
         layers = build_layer.build_all("local")
-        service = self._directory / "service-release"
+        service = self._directory / f"service-{checkout.name}"
         for name in (*SOURCES, "deploy"):
-            if (self._checkout / name).exists():
-                shutil.copytree(self._checkout / name, service / name)
-        shutil.copy(self._checkout / "serverless.yml", service)
-        shutil.copytree(self._checkout / "scripts", service / "scripts")
+            if (checkout / name).exists():
+                shutil.copytree(checkout / name, service / name)
+        shutil.copy(checkout / "serverless.yml", service)
+        shutil.copytree(checkout / "scripts", service / "scripts")
         (service / "build").mkdir()
         for layer in layers:
             (service / "build" / layer.name).symlink_to(layer)

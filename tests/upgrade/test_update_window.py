@@ -54,8 +54,12 @@ def checkouts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Pa
 
 def functions_of(checkout: Path) -> dict[str, tuple[str, dict[str, str]]]:
     """Each function's handler and environment, as deployed with the defaults of its template."""
-    template = yaml.safe_load((checkout / "serverless.yml").read_text())
-    params: Mapping[str, Any] = template["params"]["default"]
+    template, declared = (
+        yaml.safe_load((checkout / name).read_text()) for name in ("serverless.yml", "deploy/parameters.yml")
+    )
+    params = {
+        name: declaration["Default"] for part in declared.values() for name, declaration in part.items()
+    }
     shared = template["provider"]["environment"]
     return {
         name: (
@@ -68,11 +72,14 @@ def functions_of(checkout: Path) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def _value(value: Any, params: Mapping[str, Any]) -> str:
-    if isinstance(value, dict):
-        # The only condition is whether a parameter is on, which it is not by default.
-        return str(value["Fn::If"][2]) if "Fn::If" in value else "a-resource"
-    text = re.sub(r"\$\{param:(\w+)\}", lambda match: str(params.get(match[1], "x")), str(value))
-    return "" if text.startswith("${file(./deploy/numbers.js)") else text  # what is empty has its own default
+    match value:
+        case {"Ref": str(name)}:
+            return str(params.get(name, "a-resource"))
+        case {"Fn::If": [_, _, otherwise]}:  # whether a parameter is on, which it is not by default
+            return _value(otherwise, params)
+        case dict():
+            return "a-resource"
+    return re.sub(r"\$\{param:(\w+)\}", lambda match: str(params.get(match[1], "x")), str(value))
 
 
 @pytest.mark.parametrize(("code", "configuration"), WINDOWS)

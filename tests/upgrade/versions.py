@@ -48,6 +48,11 @@ NEXT: Final = Release("next", {**_A_FIELD_MORE, "common/planning/postponed.py": 
 AFTER: Final = Release(
     "after", {**_A_FIELD_MORE, "common/planning/postponed.py": [_READS_BOTH, _WRITES_THE_NEW]}
 )
+# Its executor cannot start.
+BAD: Final = Release(
+    "bad",
+    {"executor/handler.py": [("from __future__ import annotations\n", 'raise ImportError("a bad build")\n')]},
+)
 
 
 class Version:
