@@ -4,25 +4,42 @@ import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { useLoad } from "../lib/load";
-import { api, may } from "../lib/session";
+import { api } from "../lib/session";
 import { inUnits, secondsOf } from "../lib/time";
 import { Ask, Input, say, sayWhy } from "../ui/actions";
-import { Card, Empty, Found, Head, State, Text, Time } from "../ui/parts";
-import { actions, type Column, List } from "../ui/table";
+import { State, Text, Time } from "../ui/parts";
+import { type Edit, Resource } from "../ui/resource";
+import type { Column } from "../ui/table";
 
 type Subscription = Shapes["SubscriptionView"];
-type Dialog = { kind: "edit"; of: Subscription | null } | { kind: "delete"; of: Subscription };
 
 const KINDS = ["failures", "recoveries", "overdue", "not_running", "too_long", "too_short", "no_success"] as const;
 
+const COLUMNS: Column<Subscription>[] = [
+  { name: "Name", class: "clip mono", cell: (subscription) => subscription.name },
+  {
+    name: "Delivery",
+    class: "wrap",
+    cell: (subscription) => (
+      <>
+        <State state={subscription.delivery.state} /> <Result of={subscription} />
+      </>
+    ),
+  },
+  { name: "Address", class: "clip mono", cell: (subscription) => <Text>{addressOf(subscription)}</Text> },
+  { name: "Reports", class: "clip", cell: (subscription) => <Text>{reportsOf(subscription)}</Text> },
+  {
+    name: "Last message",
+    cell: ({ delivery }) => (delivery.delivered_at ? <Time at={delivery.delivered_at} /> : "none"),
+  },
+];
+
 export function Subscriptions(): JSX.Element {
-  const [dialog, setDialog] = useState<Dialog>();
   const found = useLoad(
     "subscriptions",
     async (signal) => (await api().get("/v1/subscriptions", { signal })).subscriptions,
     10,
   );
-  const close = () => setDialog(undefined);
   const test = async (name: string) => {
     try {
       await api().post("/v1/subscriptions/{name}/test", { path: { name } });
@@ -33,73 +50,22 @@ export function Subscriptions(): JSX.Element {
     found.reload();
   };
   return (
-    <>
-      <Head title="Subscriptions" sub="Addresses that hear of what fails, recovers or does not run.">
-        {may("write") ? (
-          <button type="button" class="primary" onClick={() => setDialog({ kind: "edit", of: null })}>
-            New subscription
-          </button>
-        ) : null}
-      </Head>
-      <Card>
-        <Found found={found}>
-          {(subscriptions) => (
-            <List
-              label="Subscriptions"
-              columns={columns(test, setDialog)}
-              rows={subscriptions}
-              keyOf={(subscription) => subscription.name}
-              empty={
-                <Empty title="No subscriptions yet">
-                  A subscription sends one message about a bad night, and not one for each failed run.
-                </Empty>
-              }
-            />
-          )}
-        </Found>
-      </Card>
-      {dialog?.kind === "edit" ? <Edit of={dialog.of} close={close} changed={found.reload} /> : null}
-      {dialog?.kind === "delete" ? <Delete name={dialog.of.name} close={close} changed={found.reload} /> : null}
-    </>
+    <Resource
+      kind="subscription"
+      sub="Addresses that hear of what fails, recovers or does not run."
+      found={found}
+      columns={COLUMNS}
+      empty="A subscription sends one message about a bad night, and not one for each failed run."
+      verb="Edit"
+      buttons={({ name }) => (
+        <button type="button" onClick={() => test(name)}>
+          Test
+        </button>
+      )}
+      Edit={EditSubscription}
+      warning="hears nothing more; what waits for it is not sent."
+    />
   );
-}
-
-function columns(test: (name: string) => void, ask: (dialog: Dialog) => void): Column<Subscription>[] {
-  return [
-    { name: "Name", class: "clip mono", cell: (subscription) => subscription.name },
-    {
-      name: "Delivery",
-      class: "wrap",
-      cell: (subscription) => (
-        <>
-          <State state={subscription.delivery.state} /> <Result of={subscription} />
-        </>
-      ),
-    },
-    { name: "Address", class: "clip mono", cell: (subscription) => <Text>{addressOf(subscription)}</Text> },
-    { name: "Reports", class: "clip", cell: (subscription) => <Text>{reportsOf(subscription)}</Text> },
-    {
-      name: "Last message",
-      cell: ({ delivery }) => (delivery.delivered_at ? <Time at={delivery.delivered_at} /> : "none"),
-    },
-    ...(may("write")
-      ? [
-          actions<Subscription>((subscription) => (
-            <div class="actions">
-              <button type="button" onClick={() => test(subscription.name)}>
-                Test
-              </button>
-              <button type="button" onClick={() => ask({ kind: "edit", of: subscription })}>
-                Edit
-              </button>
-              <button type="button" onClick={() => ask({ kind: "delete", of: subscription })}>
-                Delete
-              </button>
-            </div>
-          )),
-        ]
-      : []),
-  ];
 }
 
 /** What the last try or test came to, and what waits. */
@@ -140,7 +106,7 @@ function reportsOf(subscription: Subscription): string {
   ].join(", ");
 }
 
-function Edit(props: { of: Subscription | null; close: () => void; changed: () => void }): JSX.Element {
+const EditSubscription: Edit<Subscription> = (props) => {
   const before = props.of;
   const [name, setName] = useState(before?.name ?? "");
   const [address, setAddress] = useState(before ? addressOf(before) : "");
@@ -204,19 +170,4 @@ function Edit(props: { of: Subscription | null; close: () => void; changed: () =
       <Input label="Group" hint="Such as 1 h: between two messages, at least." value={group} set={setGroup} />
     </Ask>
   );
-}
-
-function Delete(props: { name: string; close: () => void; changed: () => void }): JSX.Element {
-  const act = async () => {
-    await api().delete("/v1/subscriptions/{name}", { path: { name: props.name } });
-    say(`${props.name} is deleted`);
-    props.changed();
-  };
-  return (
-    <Ask title="Delete this subscription" verb="Delete" danger act={act} close={props.close}>
-      <p>
-        What waits for <Text>{props.name}</Text> is not sent.
-      </p>
-    </Ask>
-  );
-}
+};
