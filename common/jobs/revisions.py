@@ -12,6 +12,7 @@ from common.jobs.job import ACTIVE, DELETED, NO_PAYLOAD, PAUSED, Job
 from common.timing.fires import count_fires
 from common.timing.groups import group_key
 from common.timing.max_runs import limited
+from common.timing.schedule import Schedule
 
 
 def paused(job: Job, note: str, now: float) -> Job:
@@ -51,7 +52,7 @@ def counted_on(old: Job | None, new: Job, now: float) -> Job:
     if new.spec.schedule.get("max_runs") is None:
         return replace(new, runs_before=0) if new.runs_before else new
     before = old if old and old.state != DELETED and old.spec.schedule.get("max_runs") is not None else None
-    if before and (before.state, before.effective_at) == (new.state, new.effective_at):
+    if before and _times(before) == _times(new):
         return replace(new, runs_before=before.runs_before)
     counted = before.runs_before if before else 0
     if before and before.state == ACTIVE:
@@ -66,6 +67,10 @@ def counted_on(old: Job | None, new: Job, now: float) -> Job:
 def next_second(now: float) -> int:
     """A job fires from the second after its registration on; the current second has already begun."""
     return math.floor(now) + 1
+
+
+def _times(job: Job) -> tuple[str, int, Schedule]:
+    return job.state, job.effective_at, job.schedule
 
 
 def _revised(job: Job, now: float, **changes: Any) -> Job:

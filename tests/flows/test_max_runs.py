@@ -47,6 +47,17 @@ def test_a_paused_job_keeps_what_is_left(world: World) -> None:
     assert world.statuses("alice", "job").count("succeeded") == 3
 
 
+@pytest.mark.parametrize("changed", [{"max_runs": 4}, {"max_runs": 4, "jitter_s": 9}])
+def test_an_edit_in_the_second_of_a_resume_keeps_the_limit(world: World, changed: dict[str, Any]) -> None:
+    put(world, cron="*/10 * * * *", max_runs=3)
+    world.run_until("2026-11-21T03:22:00Z", ticks=True)
+    world.store.pause("alice", "job")
+    world.store.resume("alice", "job")
+    put(world, cron="*/10 * * * *", **changed)
+    world.run_until("2026-11-21T06:00:00Z", ticks=True)
+    assert called(world) == ["03:20", "03:30", "03:40", "03:50"]
+
+
 def test_the_count_goes_on_when_the_schedule_changes_and_a_higher_limit_lets_it_go_on(world: World) -> None:
     put(world, cron="*/10 * * * *", max_runs=3)
     world.run_until("2026-11-21T03:32:00Z", ticks=True)  # two have come
