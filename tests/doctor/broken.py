@@ -205,7 +205,13 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
         "reserved too little",
         reserved("executor", 4),
         {"function executor": WARNING},
-        "its reserved concurrency is 4, and its queue starts up to 5 at once",
+        "its reserved concurrency is 4, and up to 5 of it start at once",
+    ),
+    (
+        "planner reserved too little",
+        reserved("planner", 1),
+        {"function planner": WARNING},
+        "its reserved concurrency is 1, and up to 5 of it start at once",
     ),
     (
         "old runtime",

@@ -144,7 +144,7 @@ def test_a_repair_that_does_not_show_has_failed_even_of_a_warning(run: Any, pati
     patient["lambda"].put_function_concurrency(
         FunctionName="minute8-test-executor", ReservedConcurrentExecutions=1
     )
-    patient.alter("lambda", put_function_concurrency=lambda **_: None)
+    patient.alter("lambda", delete_function_concurrency=lambda **_: None)
     result = run("--fix", "--yes", "--json")
     (repair,) = json.loads(result.stdout)["repairs"]
     assert repair["result"].startswith("failed: it is done, and still: its reserved concurrency is 1")

@@ -38,6 +38,7 @@ REPAIRED = (
         "loops are stopped",
         "switched off",
         "reserved too little",
+        "planner reserved too little",
         "permission gone",
         "index not readable",
         "tenants may call Minute8",

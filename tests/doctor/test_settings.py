@@ -273,6 +273,52 @@ def test_what_is_not_in_the_template_is_found_too(deployed: Patient) -> None:
     assert 'MaximumMessageSize "1024" instead of 262144' in messages["ExecutionsQueue"]
 
 
+def test_a_queue_attribute_that_the_template_lacks_is_put_back(deployed: Patient) -> None:
+    """A dead-letter queue that takes no dead letters; moto does not keep the attribute."""
+    denial = {"RedriveAllowPolicy": json.dumps({"redrivePermission": "denyAll"})}
+    kept = {deployed.queue_url("executions-dead"): denial, deployed.queue_url("executions"): {}}
+    stock = deployed["sqs"].get_queue_attributes
+
+    def describe(**request: Any) -> Any:
+        return {"Attributes": stock(**request)["Attributes"] | kept.get(request["QueueUrl"], {})}
+
+    def put(QueueUrl: str, Attributes: dict[str, str]) -> None:
+        for name, value in Attributes.items():
+            if value:
+                kept[QueueUrl][name] = value
+            else:  # as SQS takes a policy away
+                del kept[QueueUrl][name]
+
+    deployed.alter("sqs", get_queue_attributes=describe, set_queue_attributes=put)
+    (finding,) = problems(deployed)
+    assert (finding.level, finding.loses) == (Level.FAILED, True)
+    assert 'RedriveAllowPolicy {"redrivePermission": "denyAll"} instead of no value' in finding.message
+    (repair,) = fix(deployed.deployment, [finding], lambda *_: True, lambda _: None)
+    assert repair.succeeded
+    assert problems(deployed) == []
+
+
+@pytest.mark.parametrize(("by_hand", "restored"), [(2, 3), (0, 3), (3, None), (4, None)])
+def test_what_a_template_reserves_for_a_function_is_put_back(
+    deployed: Patient, by_hand: int, restored: int | None
+) -> None:
+    """A person may reserve more than the template, and the template less than the API is asked for."""
+    deployed.stacks.resources["ApiFunction"] = resource("Lambda::Function", ReservedConcurrentExecutions=3)
+    deployed.stacks.physical_ids["ApiFunction"] = name = deployed.name("api")
+    deployed["lambda"].put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=by_hand)
+    own = [check for check in CHECKS if check.name == "function api"]
+    findings = [
+        finding
+        for finding in examine(deployed.deployment, 30, own)
+        if "reserved concurrency" in finding.message
+    ]
+    for finding in findings:
+        assert finding.repair
+        finding.repair.do()
+    current = deployed["lambda"].get_function_concurrency(FunctionName=name)["ReservedConcurrentExecutions"]
+    assert (len(findings), current) == (restored is not None, restored or by_hand)
+
+
 def test_a_table_with_few_units_is_found_and_one_on_demand_is_not(deployed: Patient) -> None:
     """On demand is what the runbook makes of a table that throttles."""
     deployed.stacks.resources["JobsTable"] = resource(

@@ -28,7 +28,7 @@ from common.version import VERSION
 from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.doctor.inventory import FEEDS, FUNCTIONS, RUNTIME
 from minute8.cli.doctor.policies import allowances, restoring
-from minute8.cli.doctor.template import NoStackError
+from minute8.cli.doctor.template import DeployedTemplate, NoStackError
 
 # Lambda reads a queue with five batches at once before it scales; the API's is what a few clients need.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
@@ -66,35 +66,60 @@ def function(deployment: Deployment, name: str) -> Iterator[Finding]:
         .get_function_concurrency(FunctionName=deployment.named(name))
         .get("ReservedConcurrentExecutions")
     )
-    if reserved == 0:
-        switch_on = f"aws lambda delete-function-concurrency --function-name {deployment.named(name)}"
-        client = deployment.client("lambda")
-        repair = Repair(
-            switch_on, lambda: client.delete_function_concurrency(FunctionName=deployment.named(name))
-        )
-        yield failed("its reserved concurrency is 0: it is switched off", switch_on, repair)
+    yield from _reserved_too_little(deployment, name, reserved)
     yield from _believed_timeout(deployment, configuration)
     if name == "executor":
         yield from _recursion(deployment)
-        yield from _reserved_too_little(deployment, reserved)
     limit = f", at most {reserved} at once" if reserved else ""
     memory_mb, timeout_s = configuration["MemorySize"], configuration["Timeout"]
     yield ok(f"active, {configuration['Runtime']}, {memory_mb} MB, {timeout_s} s{limit}")
 
 
-def _reserved_too_little(deployment: Deployment, reserved: int | None) -> Iterator[Finding]:
-    """Whether the executor may start as many batches at once as its queue asks for."""
-    requested = _requested_concurrency(deployment)
-    if not reserved or reserved >= requested:
+def _reserved_too_little(deployment: Deployment, name: str, reserved: int | None) -> Iterator[Finding]:
+    """Whether a function may run as often at once as it is asked to. A person may reserve more than the template."""
+    requested = _requested_concurrency(deployment, name)
+    if reserved is None or reserved >= requested:
         return
-    name, put = deployment.named("executor"), deployment.client("lambda").put_function_concurrency
-    reserve = f"aws lambda put-function-concurrency --reserved-concurrent-executions {requested} --function-name {name}"
+    deployed = _deployed_reservation(deployment, name)
+    if deployed and name == "executor":  # whatever the template says, its mapping starts as many
+        deployed = max(deployed, requested)
+    if reserved == deployed:
+        return
+    named, client = deployment.named(name), deployment.client("lambda")
+    if deployed:
+        command = f"aws lambda put-function-concurrency --function-name {named}"
+        command += f" --reserved-concurrent-executions {deployed}"
+        repair = Repair(
+            command,
+            lambda: client.put_function_concurrency(
+                FunctionName=named, ReservedConcurrentExecutions=deployed
+            ),
+        )
+    else:
+        command = f"aws lambda delete-function-concurrency --function-name {named}"
+        repair = Repair(command, lambda: client.delete_function_concurrency(FunctionName=named))
+    if reserved == 0:
+        yield failed("its reserved concurrency is 0: it is switched off", command, repair)
+        return
     yield warning(
-        f"its reserved concurrency is {reserved}, and its queue starts up to {requested} at once:"
-        " batches are throttled and executions late",
-        reserve,
-        Repair(reserve, lambda: put(FunctionName=name, ReservedConcurrentExecutions=requested)),
+        f"its reserved concurrency is {reserved}, and up to {requested} of it start at once:"
+        " they are throttled and executions late",
+        command,
+        repair,
     )
+
+
+def _deployed_reservation(deployment: Deployment, name: str) -> int | None:
+    """What the template reserves for a function. None: nothing, or there is no template."""
+    try:
+        template = DeployedTemplate(deployment)
+    except NoStackError:
+        return None
+    for resource in template.resources():
+        if (resource.type, resource.physical_id) == ("AWS::Lambda::Function", deployment.named(name)):
+            reserved = resource.properties.get("ReservedConcurrentExecutions")
+            return None if reserved is None else int(reserved)
+    return None
 
 
 def _recursion(deployment: Deployment) -> Iterator[Finding]:
@@ -161,12 +186,12 @@ def concurrency(deployment: Deployment) -> Iterator[Finding]:
     client = deployment.client("lambda")
     limit = client.get_account_settings()["AccountLimit"]
     needed = 0
-    for name, executions in _CONCURRENT_EXECUTIONS.items():
+    for name in _CONCURRENT_EXECUTIONS:
         if deployment.function(name) is None:
             continue
         own = client.get_function_concurrency(FunctionName=deployment.named(name))
         if own.get("ReservedConcurrentExecutions") is None:
-            needed += _requested_concurrency(deployment) if name == "executor" else executions
+            needed += _requested_concurrency(deployment, name)
     account, common = limit["ConcurrentExecutions"], limit["UnreservedConcurrentExecutions"]
     if common < needed:
         yield warning(
@@ -228,9 +253,11 @@ def _isolating_target(spec: object) -> str:
         return ""
 
 
-def _requested_concurrency(deployment: Deployment) -> int:
-    """The number of executors that the queue's mapping may start at once, or starts with if it has no parameters."""
-    (feed,) = (feed for feed in FEEDS if feed.function == "executor")
+def _requested_concurrency(deployment: Deployment, name: str) -> int:
+    """How many of a function may be started at once: executors by their queue's mapping, if it has parameters."""
+    if name != "executor":
+        return _CONCURRENT_EXECUTIONS.get(name, 1)
+    (feed,) = (feed for feed in FEEDS if feed.function == name)
     for mapping in deployment.mappings(feed):
         if maximum := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
             return int(maximum)

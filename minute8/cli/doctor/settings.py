@@ -290,8 +290,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         ),
         frozenset(
             (
-                *("DelaySeconds", "MaximumMessageSize", "MessageRetentionPeriod", "RedrivePolicy"),
-                "VisibilityTimeout",
+                *("DelaySeconds", "MaximumMessageSize", "MessageRetentionPeriod", "RedriveAllowPolicy"),
+                *("RedrivePolicy", "VisibilityTimeout"),
             )
         ),
         _put_queue,
@@ -307,7 +307,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         frozenset(("BatchSize", "FilterCriteria", "FunctionResponseTypes", "MaximumBatchingWindowInSeconds")),
         _put_mapping,
     ),
-    # Reserved concurrency has a check and a repair of its own: minute8/cli/doctor/functions.py.
+    # Reserved concurrency, which a person may raise, has a check and a repair of its own: functions.py.
     "AWS::Lambda::Function": Kind(
         _read_function,
         _compared(
