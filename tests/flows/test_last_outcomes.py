@@ -183,9 +183,11 @@ def test_outcomes_are_shown_as_long_as_runs_are_kept(world: World) -> None:
     jobs = list(world.store.list_jobs("alice"))
     as_of = AsOf(world.clock.now(), -math.inf, -math.inf)
     calendars = RememberedCalendars(Calendars(world.table("jobs")))
-    of_jobs = listed_health(world).of_jobs
-    assert len(of_jobs("alice", jobs, as_of, calendars, 30)["daily"].outcomes) == 2
-    assert len(of_jobs("alice", jobs, as_of, calendars, 1)["daily"].outcomes) == 1
+    for kept_days, count in ((30, 2), (1, 1)):
+        # A look has 0.2 s of processor: a slow machine needs several.
+        while not (shown := listed_health(world).of_jobs("alice", jobs, as_of, calendars, kept_days)):
+            continue
+        assert len(shown["daily"].outcomes) == count
 
 
 def test_a_page_shows_outcomes_as_soon_as_its_looks_have_made_them(

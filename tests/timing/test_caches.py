@@ -41,6 +41,7 @@ def long_key(days: str = "") -> str:
 
 def kept_bytes(cache: Any, entry: Callable[[], object], first: int = 20) -> float:
     """What the cache has when it is full of such entries; the first ones fill smaller caches."""
+    cache.cache_clear()
     for _ in range(first):
         entry()
     gc.collect()
