@@ -155,7 +155,7 @@ const [PAST, TO_COME] = ["2026-11-01T00:00:00Z", "2036-11-01T00:00:00Z"];
 const DONE = {
   ...{ matched: 1, done: 1, ids: ["a"], refused: [], next_cursor: null, more: false, left: [], total: 1, revision: 2 },
   ...{ freed: ["a-permit"], not_covered: ["the log"], sent: ["a"], recorded: [], fires: [{}], key: "m8_shown-once" },
-  ...{ job_id: "seen-actions", tenant_id: "mallory", jobs: [], schedule_words: "Every hour" },
+  ...{ job_id: "seen-actions", tenant_id: "mallory", jobs: [], known: [], schedule_words: "Every hour" },
 };
 
 const BULK = (main: Locator) => main.getByRole("checkbox", { name: /all/ });
