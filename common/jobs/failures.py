@@ -133,7 +133,7 @@ def _as_read(jobs: Table, streak: Item | None, *names: str) -> Condition:
 
 
 def _count(streak: Mapping[str, Any] | None, revision: int) -> int:
-    """The failures in a row of a job with this revision. What cannot be read counts as one: a success ends it."""
+    """The failures in a row of a job with this revision. A count that cannot be read is 1, which a success ends."""
     if not streak or streak.get("revision") != revision:
         return 0
     failures = streak.get("failures")
