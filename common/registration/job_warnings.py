@@ -10,6 +10,7 @@ from common.credentials import credentials_in
 from common.jobs.job import Job
 from common.jobs.not_running import ENDED, NEVER_FIRES
 from common.jobs.secret_references import MARK
+from common.storage.domains import KNOWN_REGIONS
 from common.timing.windows import MISSED_AFTER_S
 
 
@@ -18,6 +19,9 @@ def job_warnings(job: Job) -> Iterator[str]:
     if job.not_running in (ENDED, NEVER_FIRES):
         yield "It fires never again: no fire time is left."
     yield from catch_up_warnings(job.spec.catch_up, job.spec.start_deadline_s)
+    region = str(job.spec.target.get("arn", "::::")).split(":")[3]
+    if region and region not in KNOWN_REGIONS:
+        yield f"The target is in {region}, a region that Minute8 does not know: is its name right?"
     function_s, timeout_s = job.function_timeout_s, job.spec.timeout_s
     if function_s > timeout_s:
         yield f"your function may run {function_s} s, timeout_s is {timeout_s}: after a timeout others wait for it"

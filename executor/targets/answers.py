@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from botocore.exceptions import (
     BotoCoreError,
@@ -70,7 +71,12 @@ def refused_by_aws(error: BotoCoreError | ClientError, timeout_s: float) -> Outc
     if isinstance(error, ReadTimeoutError):
         return timed_out(timeout_s)
     if isinstance(error, ConnectTimeoutError) or not isinstance(error, ClientError):
-        return failed(type(error).__name__, str(error))
+        unreached = failed(type(error).__name__, str(error))
+        from common.storage.domains import unknown_region  # only outages need it
+
+        # Only an endpoint that exists can be away: else the job's owner has to change its target.
+        endpoint = urlsplit(str(error.kwargs.get("endpoint_url", ""))).hostname or ""
+        return replace(unreached, throttled=unreached.throttled and not unknown_region(endpoint))
     details = error.response.get("Error", {})
     return failed(
         details.get("Code", "ClientError"),

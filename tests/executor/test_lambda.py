@@ -294,6 +294,14 @@ def test_no_code_is_both_permanent_and_throttled() -> None:
     assert not answers.PERMANENT & answers.THROTTLED
 
 
+@pytest.mark.parametrize(("region", "is_outage"), [(US, True), ("us-east-9", False)])
+def test_only_an_endpoint_that_exists_can_be_away(region: str, is_outage: bool) -> None:
+    url = f"https://lambda.{region}.amazonaws.com/2015-03-31/functions/report/invocations"
+    outcome = answers.refused_by_aws(EndpointConnectionError(endpoint_url=url, error="no such name"), 5)
+    assert (outcome.permanent, outcome.throttled) == (False, is_outage)
+    assert region in outcome.error
+
+
 def test_nothing_listening_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", "http://127.0.0.1:9")
     clients._clients.clear()

@@ -84,3 +84,10 @@ def test_a_job_that_fires_never_again_says_so(world: World) -> None:
     fields = job(cron="0 5 * * *", start_at="2026-11-22T00:00:00Z", end_at="2026-11-22T04:00:00Z")
     (warning,) = job_warnings(world.registry.put("alice", "j", fields))
     assert "never again" in warning
+
+
+@pytest.mark.parametrize(("region", "is_known"), [("eu-central-1", True), ("eu-centrale-1", False)])
+def test_a_region_that_aws_does_not_have_is_named(world: World, region: str, is_known: bool) -> None:
+    target = {**job()["target"], "arn": f"arn:aws:lambda:{region}:123456789012:function:report"}
+    stored = world.registry.put("alice", "j", {**job(cron="0 5 * * *"), "target": target})
+    assert [region in warning for warning in job_warnings(stored)] == ([] if is_known else [True])
