@@ -15,7 +15,7 @@ from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
 from common.jobs.payload_patch import merge_patch
-from common.jobs.store import JobStore
+from common.jobs.store import Change, JobStore
 from common.limits import (
     CALENDAR_POINTS,
     JOB_ID_CHARS,
@@ -87,6 +87,10 @@ class Registry:
         )
 
     def put(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Job:
+        """As `put_edit`; returns the new job alone."""
+        return self.put_edit(tenant, job_id, raw, expected_revision).new
+
+    def put_edit(self, tenant: str, job_id: str, raw: object, expected_revision: int | None = None) -> Edit:
         """Create or replace a job. A new job gets the `state` of the definition; an existing job keeps its state.
 
         Nothing is stored if nothing changes. With the expected revision NONE_YET it only creates.
@@ -100,9 +104,9 @@ class Registry:
             new = build_job(tenant, job_id, definition, old, now, limits)
             return old_if_same(old, new) if old and exists(old) else initial.applied_to(new)
 
-        return self.store.change(tenant, job_id, change)
+        return self._edit(tenant, job_id, change)
 
-    def patch(self, tenant: str, job_id: str, changes: object, expected_revision: int | None = None) -> Job:
+    def patch(self, tenant: str, job_id: str, changes: object, expected_revision: int | None = None) -> Edit:
         """Merge `changes` into the definition; None resets a field to its default (a JSON merge patch, RFC 7396).
 
         Nothing is stored if nothing changes. Raises InvalidInput, NotFound, RevisionMismatch, Busy.
@@ -116,7 +120,18 @@ class Registry:
             definition, limits = self.validated(tenant, job_id, merge_patch(definition_of(read), changes))
             return old_if_same(job, build_job(tenant, job_id, definition, job, now, limits))
 
-        return self.store.change(tenant, job_id, change)
+        return self._edit(tenant, job_id, change)
+
+    def _edit(self, tenant: str, job_id: str, change: Change) -> Edit:
+        old: Job | None = None
+
+        def noting_old(stored: Job | None, now: float) -> Job:
+            nonlocal old
+            old = stored
+            return change(stored, now)
+
+        new = self.store.change(tenant, job_id, noting_old)
+        return Edit(old, new)
 
     def replace_with(self, tenant: str, job_id: str, raw: object, decide: Decide) -> Job:
         """Store what `decide` returns. It takes the stored job, a function that makes the defined job, and the time.
@@ -160,6 +175,14 @@ class Registry:
         rules = self.store.ledger.rules(tenant, self.store.clock.now())
         limits = _narrowed(self.limits, rules, past_at)
         return JobValidator(tenant, rules, limits, Calendars(self.store.jobs), self.store.ledger.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A job before an edit, None if it was never created, and after."""
+
+    old: Job | None
+    new: Job
 
 
 @dataclass(frozen=True, slots=True)

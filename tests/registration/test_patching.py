@@ -41,7 +41,7 @@ def test_values_that_only_python_calls_equal_are_a_change(world: World, before: 
     definition = job(cron="0 3 * * *", payload=[before])
     world.registry.create(T, "patched", definition)
     world.registry.create(T, "put", definition)
-    assert world.registry.patch(T, "patched", {"payload": [after]}).revision == 2
+    assert world.registry.patch(T, "patched", {"payload": [after]}).new.revision == 2
     outcome = put_line(world, "put", definition | {"payload": [after]})
     assert (outcome.result, outcome.changed) == ("replaced", ("payload",))
     for name in ("patched", "put"):
@@ -68,7 +68,7 @@ def test_an_interval_keeps_its_anchor_while_it_stays_the_same(world: World) -> N
         {"schedule": {"every": "24h"}},
         {"schedule": {"end_at": None, "exclude": None}},
     ):
-        assert world.registry.patch(T, "daily", changes).schedule.timing == first, changes
+        assert world.registry.patch(T, "daily", changes).new.schedule.timing == first, changes
     assert put_line(world, "daily", job(every=86_400, jitter_s=9)).result == "replaced"
     assert world.store.get(T, "daily").schedule.timing == first
     world.run_until("2026-11-22T03:15:00Z", ticks=True)
@@ -81,7 +81,7 @@ def test_an_interval_that_changes_or_loses_its_anchor_counts_from_now(world: Wor
     world.clock.sleep(100)
     now = int(world.clock.now())
     for job_id, changes in (("often", {"every": "2h"}), ("anchored", {"anchor": None})):
-        timing = world.registry.patch(T, job_id, {"schedule": changes}).schedule.timing
+        timing = world.registry.patch(T, job_id, {"schedule": changes}).new.schedule.timing
         assert timing == replace(timing, anchor_at=now)  # type: ignore[call-arg]
 
 
@@ -143,7 +143,7 @@ def test_patch_bulk_and_put_store_the_same(
     old = olds["put"]
     world.clock.sleep(7)
     expected = registry.put(T, "put", merge_patch(definition_of(old), changes))
-    patched_job = registry.patch(T, "patched", changes)
+    patched_job = registry.patch(T, "patched", changes).new
     outcome = put_line(world, "line", merge_patch(definition_of(old), changes))
     for job_id in ("patched", "line"):
         assert_same(registry.store.get(T, job_id), registry.store.get(T, "put"))

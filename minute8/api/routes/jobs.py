@@ -147,12 +147,11 @@ def put_job(services: Services, request: Request) -> Response:
     requested_id = definition.pop("job_id", None)
     if requested_id not in (None, job_id):
         raise InvalidInput("job_id", "is not the one in the path", value=requested_id, accepted=job_id)
-    old = services.store.load_all(request.tenant, [job_id]).get(job_id)
-    expected = request.expected_revision()
     registry = registry_for(services, request)
-    job = registry.put(request.tenant, job_id, definition, expected)
-    is_new = (old is None or old.state == DELETED) and not registry.store.is_dry
-    return _job_reply(services, job, request.now, HTTPStatus.CREATED if is_new else HTTPStatus.OK, old)
+    edit = registry.put_edit(request.tenant, job_id, definition, request.expected_revision())
+    is_new = (edit.old is None or edit.old.state == DELETED) and not registry.store.is_dry
+    status = HTTPStatus.CREATED if is_new else HTTPStatus.OK
+    return _job_reply(services, edit.new, request.now, status, edit.old)
 
 
 @ROUTES.add("GET", "/v1/jobs/{job_id}", "read", response="Job", revision=True)
@@ -192,10 +191,9 @@ def patch_job(services: Services, request: Request) -> Response:
     are merged. The result is validated as a whole job. An unchanged job keeps its revision. One read and one
     transaction; ten executions that it enqueues count as a further request. `ends` is as for PUT.
     """
-    changes, job_id = request.object(), existing_id(request)
-    old = services.store.load_all(request.tenant, [job_id]).get(job_id)
-    job = registry_for(services, request).patch(request.tenant, job_id, changes, request.if_match())
-    return _job_reply(services, job, request.now, old=old)
+    registry = registry_for(services, request)
+    edit = registry.patch(request.tenant, existing_id(request), request.object(), request.if_match())
+    return _job_reply(services, edit.new, request.now, old=edit.old)
 
 
 @ROUTES.add("GET", "/v1/jobs", "read", response="JobPage", query=(LIMIT, CURSOR, *FILTERS, *SEARCH, _HEALTH))
