@@ -21,7 +21,7 @@ from scripts import build_layer, console, parameters, signing_masters
 from scripts.embedded.process import ROOT, Embedded, EmbeddedError, record
 from scripts.one_at_a_time import one_at_a_time
 
-SOURCES = ("common", "scheduler", "executor", "minute8")
+_SOURCES = ("common", "scheduler", "executor", "minute8")
 _OSLS = ROOT / "node_modules" / ".bin" / "osls"
 _DEPLOY_TIMEOUT_S = 300
 _DEPLOYED = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
@@ -111,21 +111,21 @@ def api_url(embedded: Embedded, stage: str) -> str:
     return f"{embedded.endpoint_url}/_aws/execute-api/{tags['ms-custom-id']}"
 
 
-def stage_service(directory: Path, layers: Sequence[Path]) -> Path:
-    """Copy what is deployed into `directory` and return it.
+def stage_service(directory: Path, layers: Sequence[Path], checkout: Path = ROOT) -> Path:
+    """Copy what is deployed of the checkout into `directory` and return it.
 
     osls keeps its working files next to serverless.yml, so each deployment needs its own directory. There osls does not
     search .venv and node_modules either. Raises RuntimeError if the console cannot be built.
     """
     directory.mkdir(parents=True, exist_ok=True)
     console.build()
-    for name in SOURCES:
+    for name in _SOURCES:
         shutil.rmtree(directory / name, ignore_errors=True)
-        shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "serverless.yml", directory)
-    shutil.copytree(ROOT / "deploy", directory / "deploy", dirs_exist_ok=True)
+        shutil.copytree(checkout / name, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(checkout / "serverless.yml", directory)
+    shutil.copytree(checkout / "deploy", directory / "deploy", dirs_exist_ok=True)
     (directory / "scripts").mkdir(exist_ok=True)
-    shutil.copy(ROOT / "scripts" / "visibility_timeout.js", directory / "scripts")
+    shutil.copy(checkout / "scripts" / "visibility_timeout.js", directory / "scripts")
     # Link only the layers: a link to build/ would lead back here, and osls follows links.
     shutil.rmtree(directory / "build", ignore_errors=True)
     (directory / "build").mkdir()
@@ -237,7 +237,7 @@ def _fingerprint(service: Path, layers: Sequence[Path], inputs: list[str]) -> st
     files = [
         service / "serverless.yml",
         *(path for path in (service / "deploy").iterdir() if path.suffix in (".yml", ".js")),
-        *(path for name in SOURCES for path in (service / name).rglob("*.py")),
+        *(path for name in _SOURCES for path in (service / name).rglob("*.py")),
         *(service / "minute8" / "api" / "console_files").rglob("*.gz"),
     ]
     for path in sorted(files):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import shutil
 import sys
 import tempfile
 import time
@@ -33,7 +32,7 @@ from scripts.demo.functions import create
 from scripts.demo.stage import TARGET_NAME, Stage
 from scripts.demo.witness import calls_in, expected
 from scripts.embedded import Embedded, deploy, kill, start
-from scripts.embedded.deployment import SOURCES, api_url, client, run_osls
+from scripts.embedded.deployment import api_url, client, run_osls, stage_service
 from scripts.newcomer import Shell
 from tests.chaos.__main__ import say
 from tests.chaos.verdict import Verdict, judge
@@ -122,16 +121,8 @@ class Story:
 
     def _deploy_files(self, checkout: Path) -> None:
         """As scripts/embedded/deployment.py does, of another version's files."""
-        layers = build_layer.build_all("local")
         service = self._directory / f"service-{checkout.name}"
-        for name in (*SOURCES, "deploy"):
-            if (checkout / name).exists():
-                shutil.copytree(checkout / name, service / name)
-        shutil.copy(checkout / "serverless.yml", service)
-        shutil.copytree(checkout / "scripts", service / "scripts")
-        (service / "build").mkdir()
-        for layer in layers:
-            (service / "build" / layer.name).symlink_to(layer)
+        stage_service(service, build_layer.build_all("local"), checkout)
         arguments = parameters.arguments_of(self._params)
         run_osls(["deploy", "--stage", STAGE, *arguments], service, self._embedded)
 
