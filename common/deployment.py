@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from common.jobs.store import JobStore
     from common.planning.due_index import DueIndex
     from common.planning.postponed import Postponed
-    from common.planning.removal_requests import RemovalRequests
+    from common.planning.queue import RemovalRequests
     from common.runs.records import Runs
     from common.tenants.rules_cache import KnownTenants, RulesOf
     from common.tenants.secrets import SecretKey
@@ -143,7 +143,7 @@ class Deployment:
 
     @part
     def removals(self) -> RemovalRequests:
-        from common.planning.removal_requests import RemovalRequests
+        from common.planning.queue import RemovalRequests
 
         return RemovalRequests(self.sqs, self.settings.planning_queue_url, self.clock)
 

@@ -10,8 +10,7 @@ from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
 from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
-from common.tenants.states import ACTIVE, SUSPENDED
-from common.tenants.tenant import TenantRules
+from common.tenants.tenant import ACTIVE, SUSPENDED, TenantRules
 
 # Attempts wait for the end of these.
 PASSING: Final = (states.PAUSED_JOB, states.HELD)

@@ -165,7 +165,7 @@ class Payloads:
         text = self._stored(job)
         if (patch := job.spec.schedule.get(PAYLOAD_PATCH)) is None:
             return text
-        from common.jobs.payload_patch import patched_text  # few jobs have a patch
+        from common.jobs.payload_formats import patched_text  # few jobs have a patch
 
         # One for all executions of its fire times: of a large payload it takes tens of milliseconds.
         key = (job.tenant, job.job_id, job.payload.sha256, json.dumps(patch))

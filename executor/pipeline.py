@@ -24,8 +24,7 @@ from common.runs.run import Durable, Run
 from common.runs.states import DISPATCHED
 from common.storage.aws import on_first_use
 from common.tenants.rules_cache import RulesOf
-from common.tenants.states import ACTIVE, SUSPENDED
-from common.tenants.tenant import TenantRules
+from common.tenants.tenant import ACTIVE, SUSPENDED, TenantRules
 from common.timing.instants import DAY_S
 from common.timing.windows import MISSED_AFTER_S
 from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from common.jobs.backfill import Backfills
     from common.jobs.calendars import RememberedCalendars
     from common.jobs.ended import EndedJobs
-    from common.planning.removal_requests import RemovalRequests
+    from common.planning.queue import RemovalRequests
     from executor.failure_streak import FailureStreak
 
 _TIMEOUT_S: Final = 5

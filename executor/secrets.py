@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from common.clock import Clock
 from common.jobs.job import Job
-from common.jobs.secret_references import MARK, ValueOf, filled, filled_json
+from common.jobs.placeholders import SECRET_MARK, ValueOf, json_with_secrets, with_secrets
 from common.limits import SECRET_CHARS
 from common.runs.outcome import Outcome, not_called, unless_minute8_fails
 from common.tenants.secrets import SecretValues
@@ -92,7 +92,7 @@ class JobSecrets:
             return read[name]
 
         try:
-            payload = filled_json(event["payload"], value_of)
+            payload = json_with_secrets(event["payload"], value_of)
             target = _target(job.spec.target, value_of)
         except _Stopped as stopped:
             return stopped.outcome
@@ -123,17 +123,17 @@ class JobSecrets:
 def _target(target: Target, value_of: ValueOf) -> Target:
     """The target with values in its headers, and percent-encoded in its URL. Raises _Stopped."""
     new = dict(target)
-    if MARK in (url := target.get("url", "")):
-        new["url"] = filled(url, value_of, lambda value: quote(value, safe=""))
+    if SECRET_MARK in (url := target.get("url", "")):
+        new["url"] = with_secrets(url, value_of, lambda value: quote(value, safe=""))
     if headers := target.get("headers"):
         new["headers"] = {name: _header(name, value, value_of) for name, value in headers.items()}
     return new
 
 
 def _header(name: str, value: str, value_of: ValueOf) -> str:
-    if MARK not in value:
+    if SECRET_MARK not in value:
         return value
-    new = filled(value, value_of)
+    new = with_secrets(value, value_of)
     if not _HEADER_VALUE.fullmatch(new):
         raise _Stopped(
             _never(
@@ -197,7 +197,7 @@ class Redaction:
         parts, at = [], 0
         for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
             if start >= at:
-                parts += [text[at:start], f"{MARK}{name}"]
+                parts += [text[at:start], f"{SECRET_MARK}{name}"]
             at = max(at, end)
         return "".join([*parts, text[at:]])
 

@@ -37,7 +37,7 @@ from common.runs.run import Run
 from common.storage import aws, keys
 from common.storage.table import Query, Tables
 from common.storage.wire import Item
-from common.tenants.states import DELETED, DELETING
+from common.tenants.tenant import DELETED, DELETING
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S
 

@@ -18,9 +18,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common import telemetry
 from common.config import config
 from common.deployment import Deployment
-from common.planning import removal_requests
 from common.planning.chores import ChoreRunner
 from common.planning.due_index import Mark
+from common.planning.queue import REMOVAL_REQUEST
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
 from common.storage.table import Query, Tables
@@ -83,7 +83,7 @@ def remove(began_at: float) -> None:
 def handle_shares(event: Mapping[str, Any], context: object) -> None:
     """Plan the shares of one message, or delete what is over. If it raises, the queue delivers the message again."""
     for record in event["Records"]:
-        if record["body"] == removal_requests.BODY:
+        if record["body"] == REMOVAL_REQUEST:
             remove(deployment().clock.now())
             continue
         summary = _share_planner().plan(record["body"])

@@ -15,8 +15,7 @@ from typing import Final
 from msgspec import ValidationError
 
 from common.clock import Clock
-from common.jobs.former_jobs import load_jobs
-from common.jobs.former_runs import next_message
+from common.jobs.former_jobs import load_jobs, next_message
 from common.jobs.job import DELETED, Job
 from common.planning.chores import Done, Position
 from common.planning.execution import Execution

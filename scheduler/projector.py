@@ -1,7 +1,7 @@
 """Writes down what became of the executions of past windows, for readers across jobs, and finds those without a record.
 
 It follows the log of executions (common/planning/log.py) up to ten minutes ago, and the runs that it noted there to
-read again (common/projection/looks.py). It reads their records, and merges them into the windows of their fire times
+read again (common/projection/state.py). It reads their records, and merges them into the windows of their fire times
 (common/projection/windows.py). Runs that are not over, and executions without a record, are noted for later; of the
 latter the comparison says which are lost (`comparison.py`).
 
@@ -34,11 +34,16 @@ from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, P
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey
-from common.projection.late import LateRuns, late_changes
-from common.projection.looks import NO_RECORD_AFTER_S, Again, had_records, next_look
-from common.projection.state import ProjectionState, ProjectionStates
+from common.projection.state import (
+    NO_RECORD_AFTER_S,
+    Again,
+    ProjectionState,
+    ProjectionStates,
+    had_records,
+    next_look,
+)
 from common.projection.tenants import ProjectedTenants
-from common.projection.windows import ProjectedRuns, ProjectedWindow
+from common.projection.windows import LateRuns, ProjectedRuns, ProjectedWindow, late_changes
 from common.runs.run import MAX_STUCK, Run
 from common.runs.states import DISPATCHED
 from common.runs.unrecorded import Unrecorded
@@ -49,9 +54,8 @@ from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S, followed_from, window_start
 from common.truth.contradiction import RUN_STUCK, Contradiction, Subject
 from common.truth.found import FoundContradictions
-from scheduler.comparison import Comparison
+from scheduler.comparison import Comparison, LivingTenants
 from scheduler.gaps import REOPENED, LogRead, reopen_gap
-from scheduler.living import LivingTenants
 
 # A window is read so long after its end, as the comparison does.
 _SETTLED_AFTER_S: Final = WINDOW_S

@@ -20,7 +20,7 @@ from common.storage.table import Query, Tables
 from common.tenants.audit import Audit
 from common.tenants.audit_chain import Seal, Tampering
 from common.tenants.audit_seals import AuditSeals, SealRound
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.tenant import ACTIVE, SUSPENDED
 from common.timing.instants import has_ended, rfc3339
 
 ROUND_S: Final = 3_600

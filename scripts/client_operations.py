@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any, Final
 
-from common.platform.credential import OPERATOR
+from common.platform.api_keys import OPERATOR
 from minute8.api.app import ROUTES
 from minute8.api.http.openapi import document
 from minute8.api.http.routing import NDJSON, Handler, Route

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import NODEFAULT, Struct, json, to_builtins
 
 from common import limits
-from common.platform.credential import OPERATOR
+from common.platform.api_keys import OPERATOR
 from common.registration.definition import JobDefinition
 from common.registration.fields import Field, sections
 from minute8.api.app import ROUTES

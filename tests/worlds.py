@@ -26,8 +26,7 @@ from common.jobs.spec import JobSpec
 from common.jobs.store import JobStore
 from common.planning.chores import Chore, ChoreRunner, Done, Steps
 from common.planning.due_index import DueIndex
-from common.planning.queue import ExecutionsQueue
-from common.planning.removal_requests import RemovalRequests
+from common.planning.queue import ExecutionsQueue, RemovalRequests
 from common.registration.definition import Limits
 from common.registration.manual import ManualCommands
 from common.registration.registry import Registry

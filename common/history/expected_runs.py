@@ -36,9 +36,9 @@ from common.jobs.job import DELETED, Job, exists
 from common.limits import MAX_SKIPPED, UNSTARTED_KEPT_S
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
-from common.positions import Instant, JobId
 from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
+from common.storage.bounded import Instant, JobId
 from common.storage.table import Query, Table
 from common.storage.wire import Expression
 from common.tenants.audit import Audit, Entry, EntryFilter

@@ -17,11 +17,10 @@ from common.jobs.corrupt import readable
 from common.jobs.job import DELETED
 from common.jobs.muted_groups import GroupKey, Muted
 from common.limits import MAX_RETRIES
-from common.positions import FailurePosition
 from common.projection.totals import HOUR_S
 from common.runs.run import REQUIRED, Run, read_runs, readable_runs
 from common.storage import keys
-from common.storage.bounded import Page, bounded
+from common.storage.bounded import FailurePosition, Page, bounded
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
 

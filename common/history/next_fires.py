@@ -21,8 +21,8 @@ from common.jobs.job import ACTIVE
 from common.limits import MAX_PACED, PAGE_CPU_S
 from common.planning.execution import job_key
 from common.planning.pace import PaceForecast, forecast
-from common.positions import Instant, JobId
 from common.projection.totals import HOUR_S
+from common.storage.bounded import Instant, JobId
 from common.storage.table import Table
 from common.timing.density import MINUTE_S, due_times
 from common.timing.excluded_days import NO_DAYS, Excluded

@@ -16,14 +16,13 @@ from common.history.live_runs import LiveReader, LiveRecords, LiveRuns
 from common.history.run_lists import RunFilter, retries_in
 from common.limits import MAX_RETRIES
 from common.planning.execution import trigger_of
-from common.positions import Instant, RunPosition
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.windows import ProjectedRuns
 from common.runs.run import REQUIRED, Run, read_runs
 from common.runs.states import FAILED
 from common.storage import keys
-from common.storage.bounded import Page
+from common.storage.bounded import Instant, Page, RunPosition
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable

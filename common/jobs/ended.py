@@ -2,7 +2,7 @@
 
 A note says only that a job with `after_completion: delete` may have ended; or also why a job does not run, which an
 outage may do to any number of jobs. A planner or a tick looks at the job and its runs, and deletes the job
-(`scheduler/removal.py`). The executor asks for that (`common/planning/removal_requests.py`). It could not delete the
+(`scheduler/removal.py`). The executor asks for that (`common/planning/queue.py`). It could not delete the
 job itself: each deletion writes the tenant's counts, and 100,000 one-offs can end at the same second.
 """
 

@@ -67,13 +67,13 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     failures_in_row: int = 0
     # Why it does not run, by the names of `not_running.py`.
     not_running: str = ""
-    # Coming fire times that are cancelled beforehand (`skips.py`).
+    # Coming fire times that are cancelled beforehand (`store.py`).
     skips: tuple[int, ...] = ()
     # The last ones; a pause that goes on is the last one, and has no end yet (`fates.py`).
     pauses: tuple[Pause, ...] = ()
     # Fire times before `effective_at` that count for `max_runs` (`revisions.py`).
     runs_before: int = 0
-    # The names of the secrets that its target and payload name (`secret_references.py`).
+    # The names of the secrets that its target and payload name (`placeholders.py`).
     secrets: tuple[str, ...] = ()
     # The timeout of the Lambda function that is its target, as it was when the job was registered; 0: not known.
     function_timeout_s: int = 0

@@ -27,8 +27,7 @@ from common.storage.transactions import Transaction
 from common.storage.wire import Item
 from common.tenants.audit import Audit, HmacOf
 from common.tenants.rules_cache import KnownTenants
-from common.tenants.states import ACTIVE, SUSPENDED
-from common.tenants.tenant import Quotas, TenantRules
+from common.tenants.tenant import ACTIVE, SUSPENDED, Quotas, TenantRules
 from common.timing.compiled import compiled
 from common.timing.instants import DAY_S
 from common.timing.schedule import AtTiming, EveryTiming, ManyTiming, Schedule

@@ -5,6 +5,7 @@ The room of the format implements the protocol, and the composition of each stag
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -50,3 +51,21 @@ PayloadFormats = Mapping[str, PayloadFormat]
 def format_of(target: Mapping[str, Any], formats: PayloadFormats) -> PayloadFormat | None:
     """The format that the target chooses; None for JSON with placeholders."""
     return next((formats[name] for name in formats if name in target), None)
+
+
+def merge_patch(value: Any, patch: Any) -> Any:
+    """`value` with a patch: null removes a member, another value that is no object replaces it."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            result.pop(name, None)
+        else:
+            result[name] = merge_patch(result.get(name), change)
+    return result
+
+
+def patched_text(payload: str, patch: Any) -> str:
+    """A payload as compact JSON, with a patch."""
+    return json.dumps(merge_patch(json.loads(payload), patch), separators=(",", ":"), ensure_ascii=False)

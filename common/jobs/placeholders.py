@@ -190,3 +190,35 @@ def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[t
         # A hostile payload has 64,000 values: a look at a value takes less than a generator.
         if (value or depth + 1 == PAYLOAD_LEVELS) and isinstance(value, _TEXT_HOLDERS):
             yield from strings(value, f"{path}.{name}", mark, depth + 1)
+
+
+# What a reference to a secret begins with, and the most of a job. Each can add 4 KB to a call.
+SECRET_MARK: Final = "secret://"
+_REFERENCE: Final = re.compile(SECRET_MARK + r"([A-Za-z0-9._-]*)")
+
+# The value by its name; None: the reference stays as it is.
+ValueOf = Callable[[str], str | None]
+
+
+def secret_references(text: str) -> Iterator[re.Match[str]]:
+    """Each reference of a text; its first group is the name, or empty where none follows."""
+    return _REFERENCE.finditer(text)
+
+
+def with_secrets(text: str, value_of: ValueOf, encoded: Callable[[str], str] = str) -> str:
+    """The text with values, `encoded`, in place of references."""
+
+    def replaced(reference: re.Match[str]) -> str:
+        value = value_of(reference[1])
+        return reference[0] if value is None else encoded(value)
+
+    return _REFERENCE.sub(replaced, text)
+
+
+def json_with_secrets(payload: str, value_of: ValueOf) -> str:
+    """Compact JSON with values in place of references in its strings, but not in names of fields."""
+
+    def as_json(value: str) -> str:
+        return json.dumps(value, ensure_ascii=False)[1:-1]
+
+    return in_strings(payload, SECRET_MARK, lambda string: with_secrets(string, value_of, as_json))

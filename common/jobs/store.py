@@ -22,8 +22,7 @@ from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendar
 from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.ended import may_end, why_over
 from common.jobs.failures import FailureCounts, NotRunningNotes
-from common.jobs.former_jobs import as_deleted, former_item, load_jobs
-from common.jobs.former_runs import FormerRuns
+from common.jobs.former_jobs import FormerRuns, as_deleted, former_item, load_jobs
 from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
@@ -32,13 +31,12 @@ from common.jobs.ledger import TenantLedger
 from common.jobs.not_running import CHANGED, ENDED, NEVER_FIRES, NotRunning, ended_by
 from common.jobs.revisions import counted_on, deleted, next_second, paused, resumed, with_pauses
 from common.jobs.shard_choice import ShardChoice, moves
-from common.jobs.skips import kept_skips, same_skips
 from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue
 from common.storage import expressions, keys
-from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed
-from common.storage.expressions import ABSENT, Attribute, Condition
+from common.storage.conflicts import ConditionFailed, TransactionConflict, retry_if_changed, retry_on_conflict
+from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.tenants.audit import ITSELF, Audit, AuditedCommit
@@ -411,3 +409,38 @@ def _unchanged(old: Job) -> Condition:
     not_running = Attribute("not_running")
     same_note = not_running == old.not_running if old.not_running else not_running.is_absent
     return (Attribute("revision") == old.revision) & same_skips(old) & same_note
+
+
+def note_skips(
+    jobs: Table,
+    tenant: str,
+    job_id: str,
+    cancelled: Callable[[], Sequence[int]],
+    sleep: Callable[[float], None],
+) -> None:
+    """Store the fire times that `cancelled` reads as the note. Nothing is written if the job is gone.
+
+    Two calls may read and write in any order. So each reads again after its write, and repeats if the result differs.
+    Raises Busy.
+    """
+    key = keys.job(tenant, job_id)
+
+    def attempt() -> None:
+        skips = list(cancelled())
+        is_noted = jobs.update_if(key, change({"skips": skips}), PRESENT)
+        if is_noted and list(cancelled()) != skips:
+            raise TransactionConflict([key])
+
+    retry_on_conflict(attempt, f"what job {job_id!r} skips", sleep=sleep)
+
+
+def same_skips(old: Job) -> Condition:
+    """The condition that the note is still the one that was read. The revision does not show that."""
+    noted = Attribute("skips")
+    same = noted == list(old.skips)
+    return same if old.skips else noted.is_absent | same
+
+
+def kept_skips(old: Job | None, now: float) -> tuple[int, ...]:
+    """The noted fire times after a change of the job: all that come. If its times have changed, they may again."""
+    return tuple(fire_at for fire_at in old.skips if fire_at > now) if old else ()

@@ -17,8 +17,8 @@ from common.planning.directory import Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex, entry_position
 from common.planning.execution import job_key
-from common.positions import KeyTextOrEmpty
 from common.storage import keys
+from common.storage.bounded import KeyTextOrEmpty
 from common.storage.unreadable import Unreadable
 from common.storage.wire import DAMAGE
 from common.timing.density import MINUTE_S, by_minute, due_times

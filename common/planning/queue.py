@@ -1,4 +1,4 @@
-"""Enqueues executions; SQS delays each until its second."""
+"""Enqueues executions, whose seconds SQS waits for, and asks planners for removals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
+from common import telemetry
 from common.clock import Clock
 from common.errors import Minute8Error
 from common.planning.execution import Execution
@@ -176,3 +179,41 @@ def _batches(packs: Iterator[QueueMessage]) -> Iterator[list[QueueMessage]]:
 
 def _count(packs: Iterable[QueueMessage]) -> int:
     return sum(len(pack.executions) for pack in packs)
+
+
+REMOVAL_REQUEST: Final = '{"v":1,"removal":true}'
+# Jobs whose last runs end within these seconds are deleted together.
+GATHER_S: Final = 2
+
+
+class RemovalRequests:
+    """The requests of one process."""
+
+    def __init__(self, sqs: SQSClient, queue_url: str, clock: Clock) -> None:
+        self._sqs = sqs
+        self._queue_url = queue_url
+        self._clock = clock
+        # A message that is under way is read after all that was noted until then.
+        self._covered_until = 0.0
+
+    def ask(self) -> None:
+        """Let a planner begin at once. Raises nothing."""
+        self._send(0)
+
+    def ask_soon(self) -> None:
+        """Let a planner begin within seconds, once for all that ends until then. Raises nothing."""
+        now = self._clock.now()
+        if now >= self._covered_until and self._send(GATHER_S):
+            self._covered_until = now + GATHER_S
+
+    def _send(self, delay_s: int) -> bool:
+        if not self._queue_url:
+            return False
+        try:
+            self._sqs.send_message(
+                QueueUrl=self._queue_url, MessageBody=REMOVAL_REQUEST, DelaySeconds=delay_s
+            )
+        except (BotoCoreError, ClientError) as error:
+            telemetry.logger().warning("removal left to the next tick", error=repr(error))
+            return False
+        return True

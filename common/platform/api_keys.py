@@ -13,6 +13,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from msgspec import Struct, to_builtins
@@ -23,7 +24,6 @@ from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput, NotFound, Unauthenticated
 from common.ids import check_name
 from common.limits import MAX_KEYS
-from common.platform.credential import OPERATOR, ROLES, Credential, Role
 from common.platform.signing_masters import Masters, is_access_key_id
 from common.storage import keys
 from common.storage.aws import readable
@@ -33,8 +33,35 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
 from common.storage.unreadable import read
 from common.tenants.audit import AWS, Audit
-from common.tenants.states import IS_THERE
+from common.tenants.tenant import IS_THERE
 from common.timing.instants import DAY_S
+
+Role = Literal["read", "write", "admin", "operator"]
+# Roles of a tenant's keys; each role includes the rights of those before it.
+ROLES: Final[tuple[Role, ...]] = ("read", "write", "admin")
+# The role of the platform's own keys, which belong to no tenant.
+OPERATOR: Final = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """The identity that a request's key or token proves. Everything that the request does belongs to its tenant."""
+
+    tenant: str
+    role: Role
+    key_id: str
+
+    @property
+    def by(self) -> str:
+        """The name in the audit."""
+        return f"{OPERATOR}:{self.key_id}" if self.role == OPERATOR else self.key_id
+
+    def may(self, needed: Role) -> bool:
+        """Whether the role suffices. Operators may use only operator routes, and tenants only tenant routes."""
+        if OPERATOR in (self.role, needed):
+            return self.role == needed
+        return ROLES.index(self.role) >= ROLES.index(needed)
+
 
 # A revoked key is refused after this time at the latest, plus the time of one read.
 TRUSTED_FOR_S: Final = 30

@@ -33,7 +33,7 @@ from common.storage.wire import Item
 from common.tenants import rules_cache
 from common.tenants.audit import AWS, Audit
 from common.tenants.rules_cache import TRUSTED_FOR_S
-from common.tenants.states import DELETED, DELETING, IS_THERE
+from common.tenants.tenant import DELETED, DELETING, IS_THERE
 from common.timing.instants import DAY_S
 
 # Items, about. A slice takes seconds, so every caller stays within its time limit.

@@ -22,8 +22,7 @@ from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.platform.run_again import MAX_RUN, OfJob, RunAgain, by_job
-from common.projection.looks import had_records
-from common.projection.state import PROJECTION, ProjectionStates
+from common.projection.state import PROJECTION, ProjectionStates, had_records
 from common.projection.windows import ProjectedRuns
 from common.runs.records import Runs
 from common.runs.run import Run, readable_runs

@@ -18,8 +18,7 @@ from common.storage import keys
 from common.storage.aws import readable
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
-from common.tenants.states import SUSPENDED
-from common.tenants.tenant import Tenant
+from common.tenants.tenant import SUSPENDED, Tenant
 
 Order = Literal["id", "failing", "late", "load", "quota"]
 ORDERS: Final[tuple[Order, ...]] = ("id", "failing", "late", "load", "quota")

@@ -1,7 +1,7 @@
 """The last outcomes of each job of a tenant, for lists of jobs.
 
 Looks make them of the projection's windows, a part each, and keep them in a few compressed items. Later looks add the
-windows since, and what has changed in earlier ones (`late.py`). So a run costs nothing for it, and
+windows since, and what has changed in earlier ones (`windows.py`). So a run costs nothing for it, and
 a tenant that nobody looks at has none.
 """
 
@@ -17,10 +17,9 @@ from common.clock import CpuBudget
 from common.errors import Busy
 from common.planning.execution import SCHEDULE, trigger_of
 from common.projection.entry import RunEntry, RunKey, fire_time
-from common.projection.late import RETENTION_S as LATE_RETENTION_S
-from common.projection.late import LateRuns
 from common.projection.state import ProjectionState
-from common.projection.windows import ProjectedRuns
+from common.projection.windows import RETENTION_S as LATE_RETENTION_S
+from common.projection.windows import LateRuns, ProjectedRuns
 from common.runs import states
 from common.storage import keys
 from common.storage.portions import Head, Portions

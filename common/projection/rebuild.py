@@ -16,15 +16,14 @@ from typing import Final, NamedTuple
 
 from common.planning.execution import parse_execution_id
 from common.planning.log import ExecutionLog
-from common.positions import Instant, JobIdOrEmpty
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
-from common.projection.looks import Again, next_look
 from common.projection.outcomes import JobOutcomes
-from common.projection.state import ProjectionStates
+from common.projection.state import Again, ProjectionStates, next_look
 from common.projection.windows import ProjectedRuns
 from common.runs.run import Run, readable_runs
 from common.storage import keys
+from common.storage.bounded import Instant, JobIdOrEmpty
 from common.storage.table import Query, Table
 from common.timing.instants import DAY_S
 

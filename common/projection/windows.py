@@ -24,11 +24,12 @@ from common.errors import Busy, Damaged
 from common.projection.entry import RunEntry, RunKey, decode, encode, window_of
 from common.projection.totals import RunTotals
 from common.storage import keys
+from common.storage.aws import readable
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
 from common.storage.wire import DAMAGE, Expression, Item
 from common.texts import UNREADABLE, packed, unpacked
-from common.timing.instants import rfc3339
+from common.timing.instants import DAY_S, rfc3339
 
 ATTRIBUTES: Final = ("pk", "sk", "version", "expires_at", "runs", "totals", "portions")
 # So many runs are held by the item itself: some 5 KB.
@@ -410,3 +411,45 @@ def _decoded(item: Mapping[str, Any]) -> list[RunEntry] | None:
 
 def _name(item: Mapping[str, Any]) -> str:
     return str(item["sk"].partition("#")[2])
+
+
+RETENTION_S: Final = 8 * DAY_S
+# Of one item: at most 250 KB before compression, whatever the ids are.
+_RUNS_IN_ITEM: Final = 1_000
+# A run that its window no longer has.
+GONE: Final = ""
+
+
+class LateRuns:
+    """The notes, in the runs table."""
+
+    def __init__(self, runs: Table) -> None:
+        self._table = runs
+
+    def note(self, tenant: str, changes: Changes, now: float) -> None:
+        """Note what a window is about to get; None: a run that it loses. Raises Busy."""
+        entries = [entry or RunEntry(*key, GONE) for key, entry in sorted(changes.items())]
+        self._table.put_many(
+            [
+                {
+                    **keys.projected_late(tenant, int(now), secrets.token_hex(4)),
+                    "runs": encode(entries[first : first + _RUNS_IN_ITEM]),
+                    "expires_at": int(now) + RETENTION_S,
+                }
+                for first in range(0, len(entries), _RUNS_IN_ITEM)
+            ]
+        )
+
+    def since(self, tenant: str, at: float) -> Iterator[tuple[RunKey, RunEntry | None]]:
+        """What was noted from `at` on, the earliest first, as changes of a window."""
+        span = f"{keys.LATE_PREFIX}{int(at):010d}", f"{keys.LATE_PREFIX}{keys.LAST}"
+        query = Query(keys.projected_days(tenant), sk_between=span, consistent=False)
+        for entries in readable(self._table.query(query), lambda item: decode(item["runs"])):
+            for entry in entries:
+                yield entry.key, entry if entry.status != GONE else None
+
+
+def late_changes(changes: Mapping[int, Changes], followed_until: int) -> Changes:
+    """Those changes of windows that start before `followed_until`. Pure."""
+    late = (of_window for start, of_window in changes.items() if start < followed_until)
+    return {key: entry for of_window in late for key, entry in of_window.items()}

@@ -24,8 +24,7 @@ from common.jobs.store import MAX_AT_ONCE, as_noted
 from common.limits import JOB_ID_CHARS
 from common.registration.defined_job import build_job, changed_fields, old_if_same
 from common.registration.job_warnings import job_warnings
-from common.registration.origins import Origins
-from common.registration.registry import JobValidator, Registry, split_initial_state
+from common.registration.registry import JobValidator, Origins, Registry, split_initial_state
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")

@@ -18,9 +18,9 @@ from common.jobs.stored_text import StoredText
 from common.planning.execution import job_key
 from common.registration import target_definitions
 from common.registration.definition import JobDefinition, Limits
-from common.registration.kept_anchors import anchored_as
+from common.registration.payload_checks import Named, named_by, secret_names
+from common.registration.schedule_definition import anchored_as
 from common.registration.schedule_text import parse_schedule
-from common.registration.secret_checks import Named, named_by, names
 from common.tenants.web_address import read_url
 from common.timing.groups import group_key
 from common.timing.max_runs import limited
@@ -52,7 +52,7 @@ def build_job(
         group=group_key(schedule) if state == ACTIVE else "",
         shard=0,
         origin=before.origin if before else None,
-        secrets=names(named_secrets(definition, limits.payload_formats)),
+        secrets=secret_names(named_secrets(definition, limits.payload_formats)),
         # Others wait for the work of its calls.
         function_timeout_s=limits.function_timeout_s(spec.target) if spec.is_limited else 0,
     )

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from common.credentials import credentials_in
 from common.jobs.job import Job
 from common.jobs.not_running import ENDED, NEVER_FIRES
-from common.jobs.secret_references import MARK
+from common.jobs.placeholders import SECRET_MARK
 from common.storage.domains import KNOWN_REGIONS
 from common.timing.windows import MISSED_AFTER_S
 
@@ -28,7 +28,8 @@ def job_warnings(job: Job) -> Iterator[str]:
     for name, value in {"payload": job.payload.text or "", **to_builtins(job.spec)}.items():
         for credential in credentials_in(value):
             yield (
-                f"The {name} has {credential} in plain text, for all readers of the job: name a secret as {MARK}NAME."
+                f"The {name} has {credential} in plain text, for all readers of the job: "
+                f"name a secret as {SECRET_MARK}NAME."
             )
 
 

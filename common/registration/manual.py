@@ -14,8 +14,7 @@ from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.fates import end_of
 from common.jobs.job import ACTIVE, MAX_WORK_S, Job
 from common.jobs.payload_formats import PayloadFormats
-from common.jobs.skips import note_skips
-from common.jobs.store import JobStore
+from common.jobs.store import JobStore, note_skips
 from common.limits import (
     MAX_SKIPPED,
     PAYLOAD_KEPT_S,
@@ -33,8 +32,7 @@ from common.planning.execution import (
 from common.planning.plan import execution_of
 from common.planning.queue import ExecutionsQueue
 from common.registration.backfills import BackfillCommands
-from common.registration.payload_checks import check_fits
-from common.registration.secret_checks import Named, check_exist, named_by, names
+from common.registration.payload_checks import Named, check_fits, check_secrets_exist, named_by, secret_names
 from common.runs.holders import Holders, Permit
 from common.runs.records import Commit, Runs
 from common.runs.run import Run
@@ -90,7 +88,7 @@ class ManualCommands:
             value = json.loads(payload)
             check_fits(job.spec.target, value, self.payload_formats)
             named = named_by(job.spec.target, value, (), self.payload_formats)
-            check_exist(self.store.ledger.table, tenant, named)
+            check_secrets_exist(self.store.ledger.table, tenant, named)
         now = self.clock.now()
         execution = Execution(
             tenant,
@@ -103,7 +101,7 @@ class ManualCommands:
         )
         own: Item = {} if payload is None else {"payload": payload}
         if named:
-            own["secrets"] = list(names(named))
+            own["secrets"] = list(secret_names(named))
         fire_at = self._first_asked(execution, nonce, own, now)
         execution = replace(execution, fire_at=fire_at, due_at=fire_at)
         self.runs.note([execution], now)

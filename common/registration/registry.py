@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import structs
 
@@ -14,7 +14,7 @@ from common.ids import check_id, check_note
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
-from common.jobs.payload_patch import merge_patch
+from common.jobs.payload_formats import merge_patch
 from common.jobs.store import Change, JobStore
 from common.limits import (
     CALENDAR_POINTS,
@@ -25,13 +25,48 @@ from common.limits import (
 )
 from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
 from common.registration.definition import JobDefinition, Limits, parse_definition
-from common.registration.origins import Origins
+from common.registration.payload_checks import check_secrets_exist, secret_names
 from common.registration.schedule_definition import SingleSchedule
-from common.registration.secret_checks import check_exist, names
 from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource
 from common.tenants.rules import patterns_shown
 from common.tenants.tenant import TenantRules
+
+
+class GroupReview(Protocol):
+    """The groups of one tenant's resources, while the lines of a request are checked one after the other."""
+
+    def check(self, old: Job | None, new: Job) -> None:
+        """Whether the group of a new resource takes it. Raises Conflict, QuotaExceeded."""
+
+    def take(self, old: Job | None, new: Job) -> None:
+        """Count the resource, and its group if the request makes it."""
+
+
+class Origins(Protocol):
+    """How a line keeps what it comes from. The member `field` of the line holds the resource."""
+
+    @property
+    def field(self) -> str: ...
+
+    def group_in(self, resource: object) -> str:
+        """The group of a resource, before the resource is checked."""
+
+    def with_origin(self, new: Job, resource: Any, old: Job | None) -> Job:
+        """The job with the resource that it is. Raises InvalidInput."""
+
+    def resource_of(self, store: JobStore, job: Job) -> dict[str, Any] | None:
+        """The resource that a job is, as a line holds it; None if it is none. Raises MissingText, Busy."""
+
+    def are_same(self, old: Job, new: Job) -> bool:
+        """Whether the other API says the same of both jobs."""
+
+    def review(self, store: JobStore, tenant: str) -> GroupReview:
+        """The groups at the beginning of a request."""
+
+    def ensure_group(self, store: JobStore, tenant: str, group: str) -> None:
+        """Create the group if it does not exist. Raises QuotaExceeded, Busy."""
+
 
 Decide = Callable[[Job | None, Callable[[], Job], float], Job]
 
@@ -228,13 +263,13 @@ class JobValidator:
         if definition.alert:
             _check_kept(definition.alert.no_success_for_s, self.rules)
         named = named_secrets(definition, self.limits.payload_formats)
-        _check_preparation(definition, len(names(named)))
+        _check_preparation(definition, len(secret_names(named)))
         for where, schedule in definition.schedule.singles():
             self._check_calendars(where, schedule)
-        check_exist(
+        check_secrets_exist(
             self.tenants, self.tenant, (each for each in named if each.name not in self._known_secrets)
         )
-        self._known_secrets.update(names(named))
+        self._known_secrets.update(secret_names(named))
         return definition
 
     def _check_calendars(self, where: str, schedule: SingleSchedule) -> None:

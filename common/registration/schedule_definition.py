@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from functools import cache
 from typing import Annotated, Any, Final, Literal
@@ -27,6 +28,7 @@ from common.limits import (
 from common.timing.durations import MAX_DURATION_S
 from common.timing.instants import DAY_S
 from common.timing.max_runs import MAX_RUNS
+from common.timing.schedule import CronTiming, EveryTiming, ManyTiming, Schedule
 
 MAX_SCHEDULES: Final = 10
 # The tolerance of a pace that names none.
@@ -293,3 +295,39 @@ def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
     return tuple(
         (known.name, [] if known.default is NODEFAULT else known.default) for known in structs.fields(kind)
     )
+
+
+def anchored_as(
+    before: Schedule, written_before: Mapping[str, Any], schedule: Schedule, written: Mapping[str, Any]
+) -> Schedule:
+    """An unchanged interval without a written anchor keeps its anchor; of several schedules each by itself."""
+    known = [
+        part
+        for part, fields in zip(before.parts, written_before.get("schedules", [written_before]), strict=True)
+        if "anchor" not in fields
+    ]
+    parts = tuple(
+        part if "anchor" in fields else next(filter(None, (_anchored(old, part) for old in known)), part)
+        for part, fields in zip(schedule.parts, written.get("schedules", [written]), strict=True)
+    )
+    if isinstance(schedule.timing, ManyTiming):
+        return replace(schedule, timing=ManyTiming(parts))
+    return parts[0]
+
+
+def _anchored(before: Schedule, schedule: Schedule) -> Schedule | None:
+    """The schedule with the anchor of the one before; None if their intervals differ."""
+    old, new = before.timing, schedule.timing
+    if isinstance(old, EveryTiming) and isinstance(new, EveryTiming):
+        return replace(schedule, timing=old) if old.interval_s == new.interval_s else None
+    is_same_zone = (
+        isinstance(old, CronTiming) and isinstance(new, CronTiming) and old.timezone == new.timezone
+    )
+    if (
+        is_same_zone
+        and before.interval
+        and schedule.interval
+        and before.interval.text == schedule.interval.text
+    ):
+        return replace(schedule, timing=old, interval=before.interval)
+    return None

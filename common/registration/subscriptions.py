@@ -15,7 +15,7 @@ from common.clock import Clock, SystemClock
 from common.errors import Conflict, InvalidInput
 from common.ids import check_id, id_pattern
 from common.jobs.ledger import require_active
-from common.jobs.secret_references import MARK
+from common.jobs.placeholders import SECRET_MARK
 from common.limits import CALENDAR_NAME_CHARS, JOB_ID_CHARS, MAX_SUBSCRIPTIONS
 from common.notices.message import test_body
 from common.notices.store import Subscriptions, unchanged
@@ -105,12 +105,12 @@ def check_subscription(definition: SubscriptionDefinition, limits: Limits) -> No
         )
     if isinstance(definition.target, WebhookAddress):
         check_url(definition.target.url, limits)
-        if MARK in definition.target.url:
+        if SECRET_MARK in definition.target.url:
             raise InvalidInput(
                 "target.url",
                 "cannot name a secret",
                 value=definition.target.url,
-                accepted=f"{MARK} in jobs alone",
+                accepted=f"{SECRET_MARK} in jobs alone",
             )
 
 

@@ -6,14 +6,25 @@ Executors read the rules alone, from the same item.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from msgspec import Meta, Struct, to_builtins
 
 from common.cache import convert
 from common.errors import Damaged
-from common.tenants.states import ACTIVE, State
+from common.storage.expressions import PRESENT, Attribute
 from common.timing.instants import DAY_S
+
+State = Literal["active", "suspended", "deleting", "deleted"]
+ACTIVE: Final = "active"
+SUSPENDED: Final = "suspended"
+DELETING: Final = "deleting"
+# A deleted tenant leaves a tombstone: its name cannot be used again while some of its items or messages may be left.
+DELETED: Final = "deleted"
+
+# An item is a tenant's, and the tenant is not being deleted.
+IS_THERE: Final = PRESENT & (Attribute("state").is_absent | Attribute("state").is_one_of(ACTIVE, SUSPENDED))
+
 
 # An ARN in its six parts; or a host, `*.` and a host, or an IPv6 address, each with an optional port.
 _PATTERN: Final = (

@@ -20,8 +20,7 @@ from common.tenants import rules_cache
 from common.tenants.audit import RETENTION_S, Audit, Entry, EntryFilter, differing
 from common.tenants.audit_chain import Seal, Tampering, missing_entry
 from common.tenants.audit_seals import AuditSeals
-from common.tenants.states import DELETED, DELETING
-from common.tenants.tenant import Tenant, TenantRules
+from common.tenants.tenant import DELETED, DELETING, Tenant, TenantRules
 from common.texts import UNREADABLE
 from common.truth.contradiction import (
     AUDIT_LOST,

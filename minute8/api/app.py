@@ -11,7 +11,7 @@ import msgspec
 
 from common import telemetry
 from common.errors import InvalidInput
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.version import VERSION
 from minute8.api import console
 from minute8.api.http.paging import check_range

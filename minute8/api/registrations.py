@@ -21,7 +21,7 @@ from common.errors import Busy, InvalidInput
 from common.events import Events
 from common.ids import TENANT_ID_CHARS, check_id
 from common.limits import JOB_ID_CHARS, NONCE_CHARS
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.storage import keys
 from common.storage.expressions import ABSENT, Attribute, change
 from common.storage.table import Table

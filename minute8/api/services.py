@@ -25,7 +25,7 @@ from common.jobs.muted_groups import MutedGroups
 from common.jobs.store import JobStore
 from common.notices.store import Subscriptions
 from common.platform.alarms import Alarms
-from common.platform.credential import OPERATOR, Credential, Role
+from common.platform.api_keys import OPERATOR, Credential, Role
 from common.platform.dead_letters import DeadLetters
 from common.platform.deletion import Deletions
 from common.platform.planning_checks import PlanningState
@@ -49,7 +49,7 @@ from common.storage.metering import Meter, metered
 from common.storage.table import Tables
 from common.tenants.audit import AWS, Audit
 from common.tenants.holds import Holds
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.tenant import ACTIVE, SUSPENDED
 from minute8.api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
 from minute8.eventbridge.import_lines import ScheduleLines
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS

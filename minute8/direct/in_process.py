@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from common.config import LIVE, Config
 from common.ids import TENANT_ID_CHARS, is_id
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.platform.signing_masters import StoredMasters
 from common.storage import aws
 from minute8.api.app import Event, resolve_for

@@ -49,7 +49,7 @@ from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import is_held
 from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import RulesOf
-from common.tenants.states import ACTIVE, SUSPENDED
+from common.tenants.tenant import ACTIVE, SUSPENDED
 from executor.targets.http_endpoint import NOT_SIGNED
 from minute8.notifier.delivery import TIMEOUT_S, Deliver
 from minute8.notifier.problem_reader import AlertSpan, JobLabels, ProblemReader, Stopped

@@ -12,8 +12,7 @@ from common.history import run_lists
 from common.history.failed_runs import fingerprint
 from common.planning.execution import Execution
 from common.platform.alarms import Alarms
-from common.platform.api_keys import new_key
-from common.platform.credential import ROLES
+from common.platform.api_keys import ROLES, new_key
 from common.platform.dead_letters import DeadLetters
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome

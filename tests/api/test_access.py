@@ -8,8 +8,7 @@ import pytest
 
 from common.errors import Busy
 from common.jobs.store import JobStore
-from common.platform.api_keys import is_well_formed
-from common.platform.credential import OPERATOR
+from common.platform.api_keys import OPERATOR, is_well_formed
 from common.platform.tenants import Tenants
 from common.registration.registry import Registry
 from common.storage.table import Table

@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from common.errors import InvalidInput
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.registration.definition import Limits, parse_definition
 from common.storage import keys
 from minute8.api.http.paging import write_cursor

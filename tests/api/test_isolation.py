@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from common.platform.credential import OPERATOR
+from common.platform.api_keys import OPERATOR
 from minute8.api.app import ROUTES
 from tests.api.calls import Caller, Office
 from tests.api.walk import NOTHING, ODD_IDS, ROLE_OF, Call, calls_of_document, refusals_of

@@ -9,7 +9,7 @@ import pytest
 
 from common.history import tenant_health
 from common.jobs.not_running import NotRunning
-from common.platform import rule_effects
+from common.platform import tenants as platform_tenants
 from common.projection.entry import RunEntry
 from common.projection.tenants import ProjectedTenants
 from common.projection.windows import ProjectedWindow, totals_of
@@ -209,7 +209,7 @@ def test_a_check_counts_the_jobs_that_a_change_would_break(
     assert office.stored() == before
     harmless = office.operator("POST", "/v1/tenants/alice/check", {"quotas": {"jobs": 3}}).json
     assert (harmless["not_allowed"], harmless["overused"]) == (0, [])
-    monkeypatch.setattr(rule_effects, "MAX_JOBS", 2)
+    monkeypatch.setattr(platform_tenants, "MAX_JOBS_READ", 2)
     monkeypatch.setattr("minute8.api.routes.platform.MAX_JOBS", 2)
     assert office.operator("POST", "/v1/tenants/alice/check", change).json["complete"] is False
     refused = office.operator("POST", "/v1/tenants/alice/check", {"allowed_targets": ["not a pattern"]})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from common.planning.removal_requests import BODY
+from common.planning.queue import REMOVAL_REQUEST
 from common.storage import keys
 from common.storage.table import Query
 from minute8.eventbridge import group_deletion
@@ -104,7 +104,9 @@ def test_a_group_goes_with_its_schedules(office: Office, aws: Aws) -> None:
     client.delete_schedule_group(Name="billing")
     assert client.get_schedule_group(Name="billing")["State"] == "DELETING"
     # A planner goes on at once.
-    assert office.world.planning.sent == [{"QueueUrl": "planning", "MessageBody": BODY, "DelaySeconds": 0}]
+    assert office.world.planning.sent == [
+        {"QueueUrl": "planning", "MessageBody": REMOVAL_REQUEST, "DelaySeconds": 0}
+    ]
     assert refusal(client.create_schedule, **schedule(GroupName="billing"))[:2] == (409, "ConflictException")
     assert 0 < len(client.list_schedules(GroupName="billing")["Schedules"]) < 60
     removal = removal_of_groups(GroupDeletions(office.world.store), office.world.clock)

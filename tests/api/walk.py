@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from common.history.failed_runs import fingerprint
-from common.platform.api_keys import hash_of, new_key
-from common.platform.credential import OPERATOR, ROLES, Role
+from common.platform.api_keys import OPERATOR, ROLES, Role, hash_of, new_key
 from minute8.api.app import ROUTES
 from minute8.api.http.openapi import document
 from tests.worlds import job

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from common import config, telemetry
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.runs.outcome import Outcome
 from executor import handler as executor_handler
 from executor.batch import execute_batch

@@ -9,13 +9,12 @@ import pytest
 
 from common.declared import read
 from common.errors import Conflict, NotFound, QuotaExceeded
-from common.jobs.muted_groups import MutedGroup, MutedGroups
+from common.jobs.muted_groups import MutedGroup, MutedGroups, Mutes
 from common.notices.store import Subscriptions
 from common.platform.api_keys import ApiKeys
 from common.platform.tenants import Tenants
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
-from common.registration.mutes import Mutes
 from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.storage import keys
 from common.storage.table import Query
@@ -139,7 +138,7 @@ BOUNDED: dict[str, tuple[Callable[[World], Add], str, str, str]] = {
         "jobs",
         keys.SUBSCRIPTION_PREFIX,
     ),
-    "muted groups": (muted_of, "common.registration.mutes.MAX_MUTED_GROUPS", "jobs", keys.MUTED_PREFIX),
+    "muted groups": (muted_of, "common.jobs.muted_groups.MAX_MUTED_GROUPS", "jobs", keys.MUTED_PREFIX),
 }
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from common.errors import NotFound
-from common.jobs.muted_groups import MutedGroup, MutedGroups
-from common.registration.mutes import Mutes
+from common.jobs.muted_groups import MutedGroup, MutedGroups, Mutes
 from common.tenants.audit import Audit
 from tests.faults.stage import Stage, staged
 from tests.faults.wire import Fault

@@ -14,13 +14,11 @@ from common.errors import Busy
 from common.planning.execution import MANUAL, Execution
 from common.projection.days import DayTotals
 from common.projection.entry import RunEntry, rounded
-from common.projection.late import LateRuns
-from common.projection.looks import Again
 from common.projection.outcomes import JobOutcomes
-from common.projection.state import ProjectionState, ProjectionStates
+from common.projection.state import Again, ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
 from common.projection.totals import HourlyTotals, RunTotals
-from common.projection.windows import ProjectedRuns, totals_of
+from common.projection.windows import LateRuns, ProjectedRuns, totals_of
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.instants import DAY_S, compact_time

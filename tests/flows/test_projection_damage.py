@@ -14,8 +14,7 @@ from common.planning.execution import parse_execution_id
 from common.platform.item_checks import ItemChecks
 from common.projection import rebuild, windows
 from common.projection.entry import RunEntry
-from common.projection.looks import Again
-from common.projection.state import PROJECTION
+from common.projection.state import PROJECTION, Again
 from common.projection.tenants import rows_of
 from common.projection.windows import ProjectedWindow
 from common.registration.defined_job import as_written

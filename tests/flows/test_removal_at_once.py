@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from common.errors import NotFound
-from common.planning.removal_requests import BODY, RemovalRequests
+from common.planning.queue import REMOVAL_REQUEST, RemovalRequests
 from scheduler import handler, removal
 from scheduler.removal import RemovalLease, removal_of_tenants
 from tests.platform.leftovers import TOMBSTONE, deletions_of, furnish, left_of
@@ -54,7 +54,9 @@ def remove(world: World, look: Callable[[], None] = lambda: None) -> None:
 def test_the_end_of_a_last_run_asks_for_the_removal(world: World) -> None:
     once(world)
     world.run_until("2026-11-21T03:15:01Z")
-    assert world.planning.sent == [{"QueueUrl": "planning", "MessageBody": BODY, "DelaySeconds": GATHER_S}]
+    assert world.planning.sent == [
+        {"QueueUrl": "planning", "MessageBody": REMOVAL_REQUEST, "DelaySeconds": GATHER_S}
+    ]
     remove(world)
     assert not is_left(world)
     once(world, due="2026-11-21T03:25:00Z")  # its name is free

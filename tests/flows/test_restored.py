@@ -14,7 +14,7 @@ import pytest
 from common.planning.execution import split_run_name
 from common.platform.restored import Effect, Restorable, Restored
 from common.platform.run_again import RunAgain
-from common.projection import looks
+from common.projection import state
 from common.storage import keys
 from common.tenants.audit import AWS
 from common.timing.instants import rfc3339
@@ -157,7 +157,7 @@ def test_a_restored_log_is_followed_in_parts_that_fit_into_memory(monkeypatch: p
     kept: list[int] = []
 
     def spied(*args: Any) -> set[str]:
-        had_records = looks.had_records(*args)
+        had_records = state.had_records(*args)
         kept.extend((len(args[-1]), len(had_records)))
         return had_records
 

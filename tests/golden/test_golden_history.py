@@ -19,11 +19,10 @@ from common.planning.chores import position_in
 from common.planning.execution import Execution
 from common.planning.log import CHANGED, PLANNED, ExecutionLog
 from common.projection.days import DayTotals, date_of
-from common.projection.late import LateRuns
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
-from common.projection.windows import ProjectedRuns
+from common.projection.windows import LateRuns, ProjectedRuns
 from common.storage import keys
 from common.storage.table import Tables
 from common.storage.wire import from_wire

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.jobs.placeholders import PayloadTooLarge
-from common.jobs.secret_references import filled, filled_json
+from common.jobs.placeholders import PayloadTooLarge, json_with_secrets, with_secrets
 
 RENDERED_BYTES = 229_376
 
@@ -33,7 +32,7 @@ VALUES = {"token": 'a"b\\c\nd', "other": "secret://token", "a.b-c_1": "é"}
 )
 def test_values_take_the_place_of_references(payload: object, expected: object) -> None:
     text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False)
-    assert json.loads(filled_json(text, VALUES.__getitem__)) == expected
+    assert json.loads(json_with_secrets(text, VALUES.__getitem__)) == expected
 
 
 @given(st.text(), st.text())
@@ -41,13 +40,13 @@ def test_any_value_comes_out_as_it_is(before: str, value: str) -> None:
     text = json.dumps([f"{before} secret://x"], ensure_ascii=False)
     marked = f"{before} secret://x".count("secret://")
     if marked == 1:
-        assert json.loads(filled_json(text, lambda name: value)) == [f"{before} {value}"]
+        assert json.loads(json_with_secrets(text, lambda name: value)) == [f"{before} {value}"]
 
 
 def test_what_becomes_too_large_is_refused() -> None:
     with pytest.raises(PayloadTooLarge):
-        filled_json('["secret://x"]', lambda name: "x" * RENDERED_BYTES)
+        json_with_secrets('["secret://x"]', lambda name: "x" * RENDERED_BYTES)
 
 
 def test_a_text_without_references_is_not_touched() -> None:
-    assert filled("secret:x", VALUES.__getitem__) == "secret:x"
+    assert with_secrets("secret:x", VALUES.__getitem__) == "secret:x"

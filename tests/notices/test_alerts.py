@@ -15,7 +15,6 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.jobs.spec import Alert
-from common.notices.alerts import alert_problems, read_from
 from common.notices.grouping import Digest, may_report
 from common.notices.message import JobContext, body, described
 from common.notices.subscription import (
@@ -36,6 +35,7 @@ from common.storage import keys
 from common.storage.wire import item_bytes, to_wire
 from common.timing.instants import DAY_S, compact_time, rfc3339
 from minute8.notifier import problem_reader
+from minute8.notifier.problem_reader import alert_problems, read_from
 from tests.notices.conftest import HOOK, Stage, make_stage
 from tests.worlds import Killed, World, at, job, open_world
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from common.history.failed_runs import fingerprint
-from common.jobs.muted_groups import MutedGroup, MutedGroups
-from common.registration.mutes import Mutes
+from common.jobs.muted_groups import MutedGroup, MutedGroups, Mutes
 from common.runs.outcome import Outcome
 from tests.notices.conftest import Stage
 from tests.worlds import job

@@ -23,7 +23,7 @@ from common.planning.quarantine import Quarantine
 from common.planning.shares import PlanningQueue, Share, Shares, share_item
 from common.platform.findings import Level
 from common.platform.planning_checks import PlanningState, findings
-from common.projection.looks import Again
+from common.projection.state import Again
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.transactions import Transaction

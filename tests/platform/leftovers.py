@@ -9,7 +9,7 @@ from common.declared import read
 from common.history.job_directory import JobDirectory
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.ledger import TenantLedger
-from common.jobs.muted_groups import MutedGroup, MutedGroups
+from common.jobs.muted_groups import MutedGroup, MutedGroups, Mutes
 from common.notices.store import Subscriptions
 from common.planning.directory import Listing, Shard
 from common.planning.due_index import DueIndex
@@ -20,7 +20,6 @@ from common.projection.days import day_start
 from common.projection.entry import RunEntry
 from common.registration.calendar_store import CalendarStore
 from common.registration.definition import Limits
-from common.registration.mutes import Mutes
 from common.registration.registry import Registry
 from common.registration.subscriptions import SubscriptionDefinition, SubscriptionStore
 from common.runs.states import SUCCEEDED

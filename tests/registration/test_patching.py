@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from common.jobs.job import Job
-from common.jobs.payload_patch import merge_patch
+from common.jobs.payload_formats import merge_patch
 from common.registration import bulk
 from common.registration.defined_job import definition_of, same_json
 from tests.worlds import ARN, World, job, open_world

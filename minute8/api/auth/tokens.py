@@ -16,7 +16,7 @@ from common import telemetry
 from common.config import Config
 from common.errors import InvalidInput, Unauthenticated, shown
 from common.ids import TENANT_ID_CHARS, check_id
-from common.platform.credential import ROLES, Credential, Role
+from common.platform.api_keys import ROLES, Credential, Role
 from minute8.api.http.problems import Malformed
 from minute8.api.http.requests import read_json
 

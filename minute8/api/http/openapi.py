@@ -23,7 +23,7 @@ from common.errors import (
 )
 from common.ids import TENANT_ID_CHARS, id_pattern
 from common.limits import CALENDAR_NAME_CHARS, JOB_ID_CHARS, NONCE_CHARS
-from common.platform.credential import OPERATOR
+from common.platform.api_keys import OPERATOR
 from common.platform.dead_letters import QUEUES
 from common.registration.bulk import BulkRefused, Unfinished
 from minute8.api.http.problems import CONTENT_TYPE as PROBLEM

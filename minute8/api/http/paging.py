@@ -13,7 +13,7 @@ from msgspec.json import decode
 
 from common.cache import convert
 from common.errors import InvalidInput
-from common.positions import KeyText
+from common.storage.bounded import KeyText
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 

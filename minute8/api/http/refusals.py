@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from common import telemetry
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 
 
 def log_refused(credential: Credential, route: str, status: HTTPStatus) -> None:

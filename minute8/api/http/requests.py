@@ -16,7 +16,7 @@ from common.declared import read
 from common.errors import NONE_YET, InvalidInput, NotFound, Unauthenticated
 from common.ids import is_id
 from common.limits import BODY_LEVELS
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.registration.bulk import Line
 from minute8.api.http.problems import Malformed, TooLarge, UnsupportedMediaType
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from common.errors import shown
 from common.limits import BODY_BYTES, MAX_PAGE
-from common.platform.credential import Role
+from common.platform.api_keys import Role
 from minute8.api.http.problems import MethodNotAllowed, NoSuchRoute
 from minute8.api.http.requests import Request
 from minute8.api.services import Services

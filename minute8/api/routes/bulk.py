@@ -26,9 +26,9 @@ from common.limits import (
     MAX_JOBS_READ,
     MAX_PAGE_BYTES,
 )
-from common.positions import FailurePosition
 from common.registration import bulk
 from common.runs.states import RETRYING
+from common.storage.bounded import FailurePosition
 from common.timing.instants import DAY_S
 from minute8.api.http.paging import check_order, read_cursor, read_key, write_cursor
 from minute8.api.http.problems import line_view, problem_of

@@ -12,7 +12,7 @@ from common.history.expected import QUIET, InstantOutcome
 from common.history.expected_runs import ExpectedPosition, ExpectedQuery, ExplainedInstant, JobPage
 from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.jobs.job import DELETED, Job
-from common.tenants import states as tenant_states
+from common.tenants import tenant as tenants
 from common.tenants.allowed_targets import is_allowed, is_held
 from common.timing.durations import parse_instant
 from common.timing.fires import newest_fires, next_fires
@@ -240,7 +240,7 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
     if rules is None or job is None or job.state == DELETED:
         return []
     reasons = []
-    if rules.state == tenant_states.SUSPENDED:
+    if rules.state == tenants.SUSPENDED:
         note = services.tenants.get(request.tenant).note
         words = f": {note}" if note else ""
         reasons.append(Reason(SUSPENDED, f"The platform has suspended the tenant{words}.", {"note": note}))

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from common.errors import InvalidInput, NotFound
 from common.history.failed_runs import FailureFilter, FailureGroup, error_of
-from common.jobs.muted_groups import Muted, MutedGroup
+from common.jobs.muted_groups import Muted, MutedGroup, Mutes
 from common.limits import JOB_ID_CHARS, MAX_PAGE
-from common.positions import FailurePosition
 from common.projection.entry import fire_time
-from common.registration.mutes import Mutes
+from common.storage.bounded import FailurePosition
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.http.paging import INSTANT, read_cursor, write_cursor

@@ -13,10 +13,10 @@ from common.history.job_directory import ListedJob, Streak, has_tag, tags_text
 from common.history.next_fires import Fires, NextFire
 from common.jobs.job import ACTIVE, Job, exists
 from common.limits import SEARCH_CHARS, SEARCH_WORDS
-from common.positions import JobId
 from common.projection.outcomes import LastOutcomes, RunOutcome
 from common.registration.target_definitions import MODELS
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
+from common.storage.bounded import JobId
 from minute8.api.http.paging import read_cursor
 from minute8.api.http.requests import Request
 from minute8.api.http.routing import Query

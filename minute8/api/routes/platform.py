@@ -18,8 +18,7 @@ from common.planning.quarantine import QuarantinedRecord
 from common.platform.dead_letters import MAX_LETTERS, DeadLetter, HandledLetters, audit_letters
 from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
-from common.platform.rule_effects import MAX_JOBS, TARGETS_NAMED, effects_of, overused
-from common.platform.tenants import edited
+from common.platform.tenants import MAX_JOBS_READ, TARGETS_NAMED, edited, effects_of, overused
 from common.platform.views import hold_view, ran_view, tenant_view, unrecorded_view
 from common.storage import keys
 from common.tenants.allowed_targets import Hold
@@ -99,7 +98,7 @@ def check_tenant(services: Services, request: Request, body: TenantPatch) -> Res
     changes = to_builtins(body)
     before = services.tenants.get(existing_tenant(request))
     after = edited(before, changes, request.if_match())
-    effects = effects_of(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS + 1))
+    effects = effects_of(before, after, services.store.list_jobs(before.tenant_id, limit=MAX_JOBS_READ + 1))
     return Response(
         {
             "tenant": tenant_view(after),

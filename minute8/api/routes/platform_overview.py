@@ -20,7 +20,7 @@ from common.platform.tenant_ranks import (
 from common.platform.views import hold_view, tenant_summary, tenant_view
 from common.projection.tenants import TenantTotals
 from common.storage import keys
-from common.tenants.states import SUSPENDED
+from common.tenants.tenant import SUSPENDED
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import INSTANT, last_day_or, read_cursor, write_cursor
 from minute8.api.http.requests import Request

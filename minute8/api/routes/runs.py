@@ -16,12 +16,11 @@ from common.history.summary import Summary
 from common.jobs.spec import CONCURRENCY_KEY
 from common.limits import MAX_PAGE
 from common.planning.execution import split_execution_id, split_run_name
-from common.positions import KeyText
 from common.projection.entry import fire_time
 from common.registration.erasing import ERASED, NOT_COVERED, erase_details
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
-from common.storage.bounded import Page
+from common.storage.bounded import KeyText, Page
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.http.paging import (

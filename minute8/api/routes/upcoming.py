@@ -18,9 +18,9 @@ from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE
 from common.planning.execution import job_key
 from common.planning.platform_density import DensityPosition, PlatformDensity, check_position, count_step
-from common.positions import JobId
 from common.registration.job_warnings import catch_up_warnings
 from common.storage import keys, table
+from common.storage.bounded import JobId
 from common.timing.density import MINUTE_S, crowded
 from common.timing.durations import parse_instant
 from common.timing.excluded_days import NO_DAYS, Excluded

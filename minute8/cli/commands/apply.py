@@ -14,7 +14,7 @@ from common.errors import InvalidInput
 from common.jobs.spec import Retry
 from common.planning.execution import job_key
 from common.preview.words import describe
-from common.registration.kept_anchors import anchored_as
+from common.registration.schedule_definition import anchored_as
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import MODELS
 from common.timing.fires import next_fires

@@ -19,7 +19,7 @@ from common.storage.table import Query
 from common.tenants.audit import Audit, EntryFilter
 from common.tenants.audit_chain import LIFETIME_S, SEAL_MISSING, SEAL_REPLACED, Tampering, entry_at
 from common.tenants.audit_seals import SealRound
-from common.tenants.states import ACTIVE, DELETED, SUSPENDED
+from common.tenants.tenant import ACTIVE, DELETED, SUSPENDED
 from common.timing.instants import rfc3339
 from minute8.cli import output
 from minute8.cli.doctor.deployment import Deployment, connect

@@ -28,7 +28,7 @@ from common.errors import (
     Unauthenticated,
     shown,
 )
-from common.platform.credential import Credential
+from common.platform.api_keys import Credential
 from common.tenants.audit import Author
 from minute8.api.http.problems import Malformed, MethodNotAllowed, NoSuchRoute, TooLarge
 from minute8.api.http.refusals import log_refused

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from common.errors import InvalidInput
-from common.platform.credential import Role
+from common.platform.api_keys import Role
 from minute8.api.http.paging import read_key
 from minute8.api.services import Services
 from minute8.eventbridge.names import AwsAccount
