@@ -148,7 +148,7 @@ def note_suspects(summary: TickSummary) -> None:
     ]
     if not suspects:
         return
-    from common.truth.found import FoundContradictions  # most planners do not need it
+    from common.truth.contradiction import FoundContradictions  # most planners do not need it
 
     try:
         FoundContradictions(deployment().tables.due).suspect(suspects, summary.now)

@@ -52,8 +52,7 @@ from common.storage.table import Query, Table, Tables
 from common.texts import UNREADABLE
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S, followed_from, window_start
-from common.truth.contradiction import RUN_STUCK, Contradiction, Subject
-from common.truth.found import FoundContradictions
+from common.truth.contradiction import RUN_STUCK, Contradiction, FoundContradictions, Subject
 from scheduler.comparison import Comparison, LivingTenants
 from scheduler.gaps import REOPENED, LogRead, reopen_gap
 

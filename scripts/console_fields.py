@@ -13,8 +13,8 @@ from msgspec import NODEFAULT, Struct
 
 from common.preview.words import cron_words
 from common.registration.definition import JobDefinition
-from common.registration.fields import Field, fields
 from common.timing.cron import compile_cron
+from minute8.cli.job_fields import Field, fields
 
 OUTPUT: Final = Path(__file__).resolve().parents[1] / "console" / "src" / "lib" / "fields.ts"
 _HEAD: Final = """/**

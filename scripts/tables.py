@@ -18,8 +18,8 @@ from msgspec import NODEFAULT, Struct, json, to_builtins
 from common import limits
 from common.platform.api_keys import OPERATOR
 from common.registration.definition import JobDefinition
-from common.registration.fields import Field, sections
 from minute8.api.app import ROUTES
+from minute8.cli.job_fields import Field, sections
 from scripts import parameters
 from scripts.cloudwatch import alarms
 

@@ -152,10 +152,6 @@ class JobDirectory:
 
         return dict(readable(items, streak))
 
-    def forget(self, tenant: str) -> None:
-        """Have the directory made anew when somebody looks."""
-        self.jobs.delete(keys.job_directory(tenant))
-
     def _read(self, tenant: str, head: _Head) -> tuple[ListedJob, ...] | None:
         """What the portions hold; None if one of them is gone."""
         known = self._remembered.pop(tenant, None)

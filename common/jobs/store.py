@@ -27,10 +27,9 @@ from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
-from common.jobs.ledger import TenantLedger
+from common.jobs.ledger import ShardChoice, TenantLedger, moves
 from common.jobs.not_running import CHANGED, ENDED, NEVER_FIRES, NotRunning, ended_by
 from common.jobs.revisions import counted_on, deleted, next_second, paused, resumed, with_pauses
-from common.jobs.shard_choice import ShardChoice, moves
 from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
 from common.planning.queue import ExecutionsQueue

@@ -24,8 +24,7 @@ from common.storage.expressions import ABSENT, Attribute
 from common.storage.table import Query, Table, Tables
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S
-from common.truth.contradiction import RUN_STUCK
-from common.truth.found import FoundContradictions
+from common.truth.contradiction import RUN_STUCK, FoundContradictions
 
 # docs/performance.md: runs of the mix; docs/idle-cost.md: a month of 30.4 days without runs.
 DOLLARS_A_RUN: Final = 0.954 / 1e6

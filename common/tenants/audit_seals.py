@@ -1,6 +1,6 @@
 """The stored seals over the audit (`audit_chain.py`), and adding the next one.
 
-`common/platform/audit_comparison.py` compares them with what is stored.
+`minute8/cli/audit_comparison.py` compares them with what is stored.
 """
 
 from __future__ import annotations

@@ -25,9 +25,9 @@ from common.truth.contradiction import (
     RUN_STUCK,
     SHARD_CORRUPT,
     Contradiction,
+    FoundContradictions,
     Subject,
 )
-from common.truth.found import FoundContradictions
 from common.truth.jobs import JobChecks, Resolve, as_stored
 from common.truth.shards import ShardChecks
 from common.truth.tenants import TenantChecks
@@ -78,7 +78,7 @@ _TICK_S: Final = 600
 
 
 class StoredChecks(Protocol):
-    """Looks at the items that nothing else reads (common/platform/item_checks.py)."""
+    """Looks at the items that nothing else reads (minute8/cli/doctor/item_checks.py)."""
 
     def suspects(self, tenants: Iterable[str]) -> Iterable[Subject]:
         """What has to be looked at, of these tenants and of the platform."""

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from common.registration.fields import Field, Kind, fields
 from common.registration.schedule_definition import SingleSchedule
+from minute8.cli.job_fields import Field, Kind, fields
 from minute8.cli.options import OptionGroup, with_options
 from minute8.cli.output import unreadable
 

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from common.platform.audit_comparison import verified
 from common.platform.findings import Level
-from common.platform.item_checks import ItemChecks
 from common.platform.planning_checks import PlanningState, findings
 from common.registration.defined_job import as_written
 from common.runs.outcome import Outcome
@@ -26,6 +24,8 @@ from common.tenants.audit import Audit
 from common.tenants.audit_seals import AuditSeals
 from common.timing.instants import DAY_S
 from common.truth.truth import Truth
+from minute8.cli.audit_comparison import verified
+from minute8.cli.doctor.item_checks import ItemChecks
 from minute8.cli.doctor.truth import listed
 from minute8.eventbridge.groups import ScheduleGroup
 from scheduler import handler

@@ -18,8 +18,7 @@ from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.tenants.audit import Audit
 from common.tenants.audit_seals import SEALING
-from common.truth.contradiction import Contradiction, Subject
-from common.truth.found import FoundContradictions
+from common.truth.contradiction import Contradiction, FoundContradictions, Subject
 from common.truth.truth import Truth
 from minute8 import cli
 from minute8.cli.commands import audit_verify, check, manual, report, restored

@@ -13,13 +13,13 @@ import pytest
 
 from common.planning.execution import Execution
 from common.planning.quarantine import Quarantine
-from common.platform.item_checks import ItemChecks
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.truth.truth import Truth
 from minute8.cli.commands import check
+from minute8.cli.doctor.item_checks import ItemChecks
 from tests.cli.conftest import Desk
 from tests.flows import test_export
 from tests.runbook.pages import commands

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from common.planning.execution import SCHEDULE
-from common.platform.audit_comparison import verified
 from common.platform.tenants import Tenants
 from common.projection.entry import RunEntry
 from common.projection.state import PROJECTION, ProjectionStates
@@ -22,6 +21,7 @@ from common.tenants.audit import Audit
 from common.tenants.audit_seals import SEALING
 from common.timing.instants import DAY_S, compact_time, rfc3339
 from common.timing.windows import window_start
+from minute8.cli.audit_comparison import verified
 from minute8.cli.commands.audit_verify import AnchorBucket
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client

@@ -22,7 +22,6 @@ from typer.testing import CliRunner
 
 from common.clock import SystemClock
 from common.jobs.job import Job
-from common.platform.audit_comparison import verified
 from common.platform.findings import Level
 from common.platform.planning_checks import PlanningState, findings
 from common.platform.tenants import Tenants
@@ -30,6 +29,7 @@ from common.storage import keys
 from common.storage.table import Table
 from common.tenants.audit import Audit
 from common.timing.instants import rfc3339
+from minute8.cli.audit_comparison import verified
 from minute8.cli.main import app
 from scripts.demo.stage import Stage
 from scripts.demo.witness import ENDED, calls_in, expected, problems

@@ -11,7 +11,6 @@ import pytest
 
 from common.planning.chores import Done
 from common.planning.execution import parse_execution_id
-from common.platform.item_checks import ItemChecks
 from common.projection import rebuild, windows
 from common.projection.entry import RunEntry
 from common.projection.state import PROJECTION, Again
@@ -23,6 +22,7 @@ from common.storage.table import Query
 from common.storage.wire import Expression
 from common.truth.contradiction import Contradiction
 from common.truth.truth import Truth
+from minute8.cli.doctor.item_checks import ItemChecks
 from tests.flows.test_projection import projected, recounted, start
 from tests.worlds import World, at, job
 

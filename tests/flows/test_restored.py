@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from common.planning.execution import split_run_name
-from common.platform.restored import Effect, Restorable, Restored
 from common.platform.run_again import RunAgain
 from common.projection import state
 from common.storage import keys
 from common.tenants.audit import AWS
 from common.timing.instants import rfc3339
+from minute8.cli.restored_tables import Effect, Restorable, Restored
 from scheduler import handler
 from tests.scheduler_handler import serve
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from common.planning.chores import Done
-from common.platform.audit_comparison import verified
 from common.platform.deletion import Deletions
 from common.platform.tenants import Tenants
 from common.storage import keys
@@ -21,6 +20,7 @@ from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
 from common.tenants.audit_chain import Seal
 from common.tenants.audit_seals import SEALING, AuditSeals, SealRound
+from minute8.cli.audit_comparison import verified
 from minute8.cli.commands.audit_verify import Anchor, compare_anchors
 from scheduler import sealing
 from scheduler.sealing import Sealer

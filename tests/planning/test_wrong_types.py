@@ -27,8 +27,7 @@ from common.projection.state import Again
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.transactions import Transaction
-from common.truth.contradiction import JOB_LOST, Contradiction, job_subject
-from common.truth.found import FoundContradictions
+from common.truth.contradiction import JOB_LOST, Contradiction, FoundContradictions, job_subject
 from scheduler import handler
 from scheduler.pacing import PaceCarryover
 from scheduler.planner import FanOut, SharePlanner

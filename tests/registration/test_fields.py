@@ -9,8 +9,8 @@ from msgspec import Meta, Struct, defstruct, structs
 
 from common.declared import faults, schemas
 from common.registration.definition import JobDefinition
-from common.registration.fields import Field, fields, sections
 from common.registration.schedule_definition import ScheduleDefinition
+from minute8.cli.job_fields import Field, fields, sections
 from minute8.cli.job_options import options_of_fields
 from scripts import console_fields
 from scripts.tables import rows_of_fields

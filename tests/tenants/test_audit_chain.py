@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.platform.audit_comparison import ChainState, verified
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query
@@ -31,6 +30,7 @@ from common.tenants.audit_chain import (
     entry_id_of,
 )
 from common.tenants.audit_seals import AuditSeals
+from minute8.cli.audit_comparison import ChainState, verified
 from minute8.cli.commands.audit_verify import Anchor, compare_anchors
 from scheduler.sealing import anchor
 from tests.worlds import World, open_world

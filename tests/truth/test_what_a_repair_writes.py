@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from common.platform.item_checks import ItemChecks
 from common.registration.defined_job import as_written
 from common.storage import keys
 from common.truth import contradiction as names
 from common.truth.contradiction import DECISIONS, Contradiction, Subject
 from common.truth.truth import Truth
+from minute8.cli.doctor.item_checks import ItemChecks
 from tests.truth.damage import change, small_world
 from tests.truth.test_names import DAMAGES
 from tests.truth.test_what_decides import edit_group, edit_schedule

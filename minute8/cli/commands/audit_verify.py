@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from common.platform.audit_comparison import ChainState, verified
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit, EntryFilter
@@ -22,6 +21,7 @@ from common.tenants.audit_seals import SealRound
 from common.tenants.tenant import ACTIVE, DELETED, SUSPENDED
 from common.timing.instants import rfc3339
 from minute8.cli import output
+from minute8.cli.audit_comparison import ChainState, verified
 from minute8.cli.doctor.deployment import Deployment, connect
 from minute8.cli.options import AsJson, ExitCode
 from minute8.cli.output import console, plural, print_json, say

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from common.platform.restored import Restorable, Restored
 from common.platform.views import of_jobs_view
 from common.storage.table import Table
 from common.tenants.audit import AWS
@@ -21,6 +20,7 @@ from minute8.cli.commands.operations import print_by_job
 from minute8.cli.doctor.deployment import Deployment, connect
 from minute8.cli.options import AsJson
 from minute8.cli.output import console, plural, print_json
+from minute8.cli.restored_tables import Restorable, Restored
 from minute8.cli.session import session
 from minute8.cli.time_range import since_at
 

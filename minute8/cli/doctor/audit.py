@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from common.platform.audit_comparison import verified
 from common.platform.findings import Finding, failed, not_checked, ok, warning
 from common.storage import keys
 from common.tenants.audit import Audit
 from common.tenants.audit_seals import SealRound
 from common.timing.instants import has_ended, rfc3339
+from minute8.cli.audit_comparison import verified
 from minute8.cli.doctor.deployment import Deployment
 
 # Ticks begin a round each hour.

@@ -15,13 +15,13 @@ from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import Shares
 from common.platform.dead_letters import DeadLetters
-from common.platform.item_checks import ItemChecks
 from common.registration.defined_job import as_written
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session, on_first_use
 from common.storage.table import Table, Tables
 from common.truth.truth import Truth
 from minute8.cli.doctor.inventory import FUNCTIONS, Feed
+from minute8.cli.doctor.item_checks import ItemChecks
 
 SERVICES: Final = (
     *("apigatewayv2", "cloudformation", "cloudwatch", "dynamodb", "events", "iam"),

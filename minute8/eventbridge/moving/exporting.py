@@ -16,7 +16,7 @@ from msgspec import to_builtins
 
 from common.errors import InvalidInput
 from common.jobs.spec import Retry
-from common.registration.fields import sections
+from minute8.cli.job_fields import sections
 from minute8.eventbridge.import_lines import check_schedule
 from minute8.eventbridge.mapping import definition_of, moment
 from minute8.eventbridge.names import DEFAULT_GROUP, job_id_of, names_in
