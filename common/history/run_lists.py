@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from common.history.summary import Summary
 from common.limits import MAX_ATTEMPTS_KEPT, MAX_RETRIES
+from common.projection.totals import Summary
 from common.runs.run import REQUIRED, Run, read_runs
 from common.storage import keys
 from common.storage.bounded import Page, bounded

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from msgspec import to_builtins
 
-from common.credentials import credentials_in
 from common.jobs.job import Job
 from common.jobs.not_running import ENDED, NEVER_FIRES
 from common.jobs.placeholders import SECRET_MARK
 from common.storage.domains import KNOWN_REGIONS
+from common.tenants.audit import credentials_in
 from common.timing.windows import MISSED_AFTER_S
 
 

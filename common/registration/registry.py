@@ -28,8 +28,7 @@ from common.registration.definition import JobDefinition, Limits, parse_definiti
 from common.registration.payload_checks import check_secrets_exist, secret_names
 from common.registration.schedule_definition import SingleSchedule
 from common.storage.table import Table
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.rules import patterns_shown
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource, patterns_shown
 from common.tenants.tenant import TenantRules
 
 

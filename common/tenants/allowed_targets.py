@@ -139,3 +139,8 @@ def glob_matches(glob: str, text: str) -> bool:
 def is_held(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
     """Whether a pattern covers the target's address, whatever role it is called with and whatever stops it."""
     return is_allowed({name: target[name] for name in _ADDRESS if name in target}, patterns)
+
+
+def patterns_shown(patterns: Iterable[str]) -> str:
+    """The patterns for an error message."""
+    return ", ".join(patterns) or "none"

@@ -15,11 +15,10 @@ from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
 from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
-from common.history.listed_health import ListedHealth
+from common.history.listed_health import ListedHealth, TenantHealth
 from common.history.projected_summary import ProjectedSummaries
 from common.history.run_lists import RunLists
 from common.history.runs_by_time import RunsByTime
-from common.history.tenant_health import TenantHealth
 from common.jobs.ledger import require_active
 from common.jobs.muted_groups import MutedGroups
 from common.jobs.store import JobStore

@@ -23,7 +23,7 @@ HANDLERS = (
 LATER = ("boto3", "botocore.session", "aws_lambda_powertools", "difflib")
 # The most modules of ours, and what none of their most frequent events needs.
 OF_OURS = (
-    ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.tenants.rules"}),
+    ("scheduler.handler", 71, {"common.jobs.job", "common.jobs.store", "common.platform.tenants"}),
     (
         "executor.handler",
         74,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from common.history import run_lists
 from common.history.run_lists import RunFilter, RunLists
-from common.history.summary import Summary
-from common.projection.totals import RunTotals, due, percentiles, success_rate
+from common.projection.totals import RunTotals, Summary, due, percentiles, success_rate
 from common.runs.run import Run
 from common.storage.wire import Item
 from tests.history.table import DAY, MIDNIGHT, Tenancy

@@ -11,9 +11,8 @@ from msgspec import to_builtins
 
 from common.errors import AlreadyExists, InvalidInput
 from common.jobs.ledger import TenantLedger
-from common.platform.tenants import Tenants
+from common.platform.tenants import Tenants, changed
 from common.registration.registry import Registry
-from common.tenants.rules import changed
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import TenantRules
 from common.timing.fires import due_at

@@ -9,10 +9,10 @@ import pytest
 from msgspec import to_builtins
 
 from common.errors import InvalidInput
+from common.platform.tenants import changed
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Item
-from common.tenants.rules import changed
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import Quotas, TenantRules
 from tests.worlds import World

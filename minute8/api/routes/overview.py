@@ -14,12 +14,12 @@ from common.history.failed_runs import FailureFilter, muted_runs
 from common.history.job_directory import ListedJob, Streak
 from common.history.live_runs import LiveRecords
 from common.history.next_fires import AHEAD_S, Ahead, Fires, NextFire
-from common.history.summary import Summary
 from common.jobs.job import ACTIVE
 from common.jobs.muted_groups import Muted
 from common.jobs.not_running import NotRunning, in_force
 from common.notices.store import not_allowed
 from common.projection.entry import OPEN
+from common.projection.totals import Summary
 from common.storage.table import Table
 from common.timing.instants import DAY_S, rfc3339
 from minute8.api.http.requests import Request

@@ -13,8 +13,7 @@ import typer
 from rich.text import Text
 
 from common.errors import InvalidInput, NotFound
-from common.history.summary import Summary
-from common.projection.totals import RunTotals
+from common.projection.totals import RunTotals, Summary
 from common.timing.durations import parse_instant
 from common.timing.instants import relative, rfc3339, when
 from minute8.cli import output

@@ -9,8 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 from rich.text import Text
 
-from common.history.summary import Summary
-from common.projection.totals import RunTotals
+from common.projection.totals import RunTotals, Summary
 from common.timing.durations import parse_instant
 from common.timing.instants import DAY_S, relative, rfc3339
 from minute8.cli import output
