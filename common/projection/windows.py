@@ -173,7 +173,6 @@ class ProjectedRuns:
         *,
         newest_first: bool = False,
         consistent: bool = False,
-        page: int | None = None,
     ) -> Iterator[ProjectedWindow]:
         """The windows that start in [start, end) and have runs."""
         span = f"{start:010d}", f"{end - 1:010d}"
@@ -181,7 +180,6 @@ class ProjectedRuns:
             keys.projected_windows(tenant),
             sk_between=span,
             newest_first=newest_first,
-            page=page,
             consistent=consistent,
         )
         for item in self._table.query(query):

@@ -453,16 +453,13 @@ class Runs:
         job_id: str,
         *,
         limit: int,
-        before_run_name: str = "",
         attributes: Sequence[str] = (),
     ) -> list[Run]:
         """A job's runs, newest fire time first; with `attributes` they have only these. Raises ValueError."""
-        after = keys.run(tenant, job_id, before_run_name) if before_run_name else None
         query = Query(
             keys.runs_of_job(tenant, job_id),
             newest_first=True,
             limit=limit,
-            after=after,
             attributes=(*REQUIRED, *attributes) if attributes else (),
         )
         return list(readable_runs(self._table.query(query)))
