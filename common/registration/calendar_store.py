@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
 from common.ids import check_id
 from common.jobs.calendars import Calendar, Calendars
-from common.jobs.guards import DELETING, named_calendars
+from common.jobs.guards import DELETING, NamedDeletion, named_calendars
 from common.jobs.store import JobStore
 from common.limits import CALENDAR_NAME_CHARS, MAX_TENANT_CALENDARS
 from common.registration.calendar_sources import resolved
-from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged

@@ -11,9 +11,8 @@ from msgspec import to_builtins
 from common.cache import convert
 from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
-from common.jobs.guards import named_secrets
+from common.jobs.guards import NamedDeletion, named_secrets
 from common.limits import MAX_TENANT_SECRETS
-from common.registration.named_deletion import NamedDeletion
 from common.storage import keys
 from common.storage.aws import readable
 from common.storage.conflicts import retry_if_changed

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
+from common.jobs.guards import StillNamed
 from common.jobs.job import Job
 from common.registration import bulk
 from common.registration.bulk import Line
 from common.registration.calendar_store import CalendarStore
-from common.registration.named_deletion import StillNamed
 from common.storage.table import Table
 from common.storage.wire import Item
 from tests.faults.interleaving import anywhere, every_order, play, some_orders

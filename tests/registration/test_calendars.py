@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
+from common.jobs.guards import StillNamed
 from common.registration.calendar_store import CalendarStore
-from common.registration.named_deletion import StillNamed
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import Expression
