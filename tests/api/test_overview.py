@@ -210,7 +210,7 @@ def test_a_check_counts_the_jobs_that_a_change_would_break(
     harmless = office.operator("POST", "/v1/tenants/alice/check", {"quotas": {"jobs": 3}}).json
     assert (harmless["not_allowed"], harmless["overused"]) == (0, [])
     monkeypatch.setattr(platform_tenants, "MAX_JOBS_READ", 2)
-    monkeypatch.setattr("minute8.api.routes.platform.MAX_JOBS", 2)
+    monkeypatch.setattr("minute8.api.routes.platform.MAX_JOBS_READ", 2)
     assert office.operator("POST", "/v1/tenants/alice/check", change).json["complete"] is False
     refused = office.operator("POST", "/v1/tenants/alice/check", {"allowed_targets": ["not a pattern"]})
     assert refused.problem == "invalid-input"
