@@ -29,7 +29,7 @@ from common.errors import Damaged
 from common.planning.chores import Done, Position
 from common.planning.concurrently import for_each
 from common.planning.due_index import DueIndex
-from common.planning.execution import Execution, UnreadableMessage, parse_execution_id
+from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
@@ -55,6 +55,7 @@ from common.timing.windows import WINDOW_S, followed_from, window_start
 from common.truth.contradiction import RUN_STUCK, Contradiction, FoundContradictions, Subject
 from scheduler.comparison import Comparison, LivingTenants
 from scheduler.gaps import REOPENED, LogRead, reopen_gap
+from scheduler.open_runs import OpenRuns
 
 # A window is read so long after its end, as the comparison does.
 _SETTLED_AFTER_S: Final = WINDOW_S
@@ -152,6 +153,7 @@ class Projector:
     late: LateRuns
     days: ProjectedDays
     platform: ProjectedTenants
+    open_runs: OpenRuns
     queue: ExecutionsQueue
     clock: Clock
 
@@ -168,6 +170,7 @@ class Projector:
             LateRuns(tables.runs),
             ProjectedDays(tables.runs),
             ProjectedTenants(tables.runs),
+            OpenRuns(tables, queue, clock),
             queue,
             clock,
         )
@@ -179,13 +182,18 @@ class Projector:
         state = ProjectionState.stored(at) or self._begin(end)
         known = {bucket: followed_from(state.until.get(bucket), end) for bucket in range(keys.LOG_BUCKETS)}
         # The bucket that is furthest behind comes first.
-        begins = self._begins(known, end, is_new=at is None)
+        read_until = (self.runs.get(keys.FOLLOWED) or {}).get("until")
+        # A restored runs table does not have all that the state says.
+        followed_until = end if at is None else followed_from(read_until, end)
+        begins = {bucket: min(until, followed_until) for bucket, until in known.items()}
         buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
         living = LivingTenants(self.tenants, self.clock)
         unrecorded = Unrecorded(self.due, self.runs)
         comparison = Comparison(unrecorded, self.due, self.queue, living, self.clock, done)
         this_round = _Round(done, living, comparison, known)
         done.each(["the list"], lambda _: comparison.begin())
+        if at is None or end <= state.since:  # what was planned before ran until then
+            done.each(["open runs"], lambda _: self.open_runs.note(living.listed(), read_until, done))
         ends, followed = known.copy(), begins.copy()
         for nth, bucket in enumerate(buckets):
             before = self.clock.now()
@@ -203,11 +211,6 @@ class Projector:
         done.each(["days"], lambda _: self._roll_up(state, now, this_round))
         self.runs.put({**keys.FOLLOWED, "until": min(followed.values())})
         yield ProjectionState(state.since, ends).position
-
-    def _begins(self, known: Mapping[int, int], end: int, *, is_new: bool) -> dict[int, int]:
-        """From where to read each bucket's log: a restored runs table does not have all that the state says."""
-        followed = end if is_new else (self.runs.get(keys.FOLLOWED) or {}).get("until")
-        return {bucket: min(until, followed_from(followed, end)) for bucket, until in known.items()}
 
     def _begin(self, end: int) -> ProjectionState:
         since = self.states.new_since()
@@ -245,16 +248,7 @@ class Projector:
             done.errors.append(
                 f"the log of planning has a gap from {rfc3339(gap_at)} on, which is planned again"
             )
-            done.each(this_round.living.listed(), lambda tenant: self._look_at_open(tenant, now, done))
-
-    def _look_at_open(self, tenant: str, now: float, done: Done) -> None:
-        """Note the runs of the last day again that go on: the notes were in the log."""
-        if done.is_time_up:
-            return
-        windows = self.windows.between(tenant, int(now) - DAY_S, int(now))
-        runs = (run for window in windows for run in self.windows.runs_of(tenant, window) if run.is_open)
-        executions = (parse_execution_id(tenant, f"{tenant}:{run.job_id}:{run.run_name}") for run in runs)
-        self.index.log.look_again(Again(_next_tick(now), execution) for execution in executions)
+            self.open_runs.note(this_round.living.listed(), begin, done)
 
     def _look_at_recent(self, this_round: _Round) -> None:
         self._suspect(this_round.comparison.look_at_recent(this_round.recent))

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from common.cache import convert
+from common.projection.entry import OPEN
 from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
-from common.storage.table import Table
+from common.storage.table import Query, Table
 from common.storage.wire import DAMAGE, Item
 from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
+# Where the partition has days; what else it has begins with letters.
+_DATES: Final = ("0", ":")
 ATTRIBUTES: Final = ("pk", "sk", "start", "expires_at", "hours")
 
 
@@ -72,6 +75,18 @@ class ProjectedDays:
         items = self._table.get_many(list(day_keys.values()), consistent=False, attributes=("pk",))
         rolled_up = {item["pk"] for item in items}
         return [tenant for tenant, key in day_keys.items() if key["pk"] not in rolled_up]
+
+    def not_ended(self, tenant: str, until: int) -> Iterator[tuple[int, int]]:
+        """The times before `until` that are not in a rolled-up day whose runs have all ended."""
+        items = self._table.query(Query(keys.projected_days(tenant), sk_between=_DATES))
+        start = 0
+        for day in DayTotals.readable(items):
+            if any(OPEN & totals.statuses.keys() for totals in day.hourly.hours.values()):
+                continue
+            if start < day.start:
+                yield start, day.start
+            start = day.start + DAY_S
+        yield start, until
 
     def roll_up(self, tenant: str, start: int, *, only_again: bool = False) -> None:
         """Write the totals of the day that starts at `start`; `only_again`: if it was rolled up before.

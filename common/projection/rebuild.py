@@ -88,6 +88,12 @@ class Rebuild:
         self._outcomes.forget(tenant)
         return RebuiltStep(count, None)
 
+    def runs_between(self, tenant: str, start: int, end: int) -> Iterator[Run]:
+        """The runs of all jobs with fire times in [start, end), as far as the projection needs them."""
+        job_ids = self._job_ids(tenant, "")
+        while of_step := list(islice(job_ids, JOBS_A_STEP)):
+            yield from self._runs_between(tenant, of_step, start, end)
+
     def _job_ids(self, tenant: str, after_job: str) -> Iterator[str]:
         """The ids of existing and former jobs after one, in order, each once."""
         last = after_job

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -40,7 +41,7 @@ from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
 from common.storage.transactions import Transaction
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.timing.excluded_days import Excluded
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
@@ -138,7 +139,9 @@ class ManualCommands:
                 return execution.fire_at
             if before.existing.get("payload") != own.get("payload"):
                 raise Conflict(f"the nonce {nonce!r} was used before, with another payload") from None
-            return int(before.existing["fire_at"])
+            with suppress(*DAMAGE):
+                return int(before.existing["fire_at"])
+            raise Conflict(f"the nonce {nonce!r} was used before, and nobody can read when") from None
         return execution.fire_at
 
     def _with_audit(self, action: str, executions: Sequence[Execution], now: float, note: str = "") -> Commit:

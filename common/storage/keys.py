@@ -81,6 +81,7 @@ JOB_PREFIX, CALENDAR_PREFIX, SUBSCRIPTION_PREFIX = "JOB#", "CALENDAR#", "SUBSCRI
 FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX = "FORMER#", "STREAK#", "LATE#"
 KEY_REFERENCE_PREFIX, SECRET_PREFIX, MUTED_PREFIX = "KEYREF#", "SECRET#", "MUTED#"
 BACKFILL_PREFIX: Final = "BACKFILL#"
+ASKED_PREFIX: Final = "ASKED#"
 HOLDS: Key = {"pk": "HOLDS#", "sk": "HOLDS"}
 QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICTIONS"
 TENANT_CHANGES, DELETIONS, GROUP_DELETIONS = "TENANT_CHANGES#", "DELETIONS#", "GROUP_DELETIONS#"
@@ -111,7 +112,7 @@ schedule_group = Row(
 # Partitions of their own, in which no job lies: their writers may write nothing else (deploy/roles.yml).
 exported_day = Row("jobs", "{tenant}##exports", "{date}", "what of a day's runs is exported")
 backfill = Row("jobs", "{tenant}", BACKFILL_PREFIX + "{job_id}#{backfill_id}", "how far a backfill is")
-asked_by_hand = Row("jobs", "{tenant}", "ASKED#{job_id}#{nonce}", "when a run was asked for by hand")
+asked_by_hand = Row("jobs", "{tenant}", ASKED_PREFIX + "{job_id}#{nonce}", "when a run was asked for by hand")
 idempotency_key = Row("jobs", "{tenant}", "ONCE#{sha256}", "what a request created, for a day")
 newest_event = Row("jobs", "{tenant}", "EVENT#{job_id}", "the newest event that changed the job")
 subscription = Row(

@@ -1,0 +1,98 @@
+"""Runs that go on for hours, after the due table has lost what it knew of them: when ticks look again, and messages.
+
+The projection knows the open ones of those that ticks have read. What is newer is read from the runs of all jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Final
+
+from common.clock import Clock
+from common.errors import Busy
+from common.jobs.former_runs import next_message
+from common.planning.chores import Done
+from common.planning.execution import Execution, execution_id, parse_execution_id
+from common.planning.log import ExecutionLog
+from common.planning.postponed import Postponed
+from common.planning.queue import ExecutionsQueue
+from common.projection.days import ProjectedDays
+from common.projection.looks import Again
+from common.projection.rebuild import Rebuild
+from common.projection.windows import ProjectedRuns
+from common.runs.run import Run, readable_runs
+from common.runs.states import QUEUED
+from common.storage import keys
+from common.storage.table import Tables
+from common.timing.instants import DAY_S
+from common.timing.windows import WINDOW_S, window_start
+
+# A run can be due so long after its fire time, and so be read later.
+_DUE_LATER_S: Final = 3_600
+_AT_ONCE: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRuns:
+    """The open runs of a deployment."""
+
+    tables: Tables
+    queue: ExecutionsQueue
+    clock: Clock
+
+    def note(self, tenants: Sequence[str], read_until: object, done: Done) -> None:
+        """Have the next tick look at the open runs again, and send the messages of those that wait.
+
+        `read_until`: up to where ticks had read the runs of all; no number: nothing ran before.
+        """
+        now = self.clock.now()
+        if not isinstance(read_until, int):
+            return
+        unread_from = min(read_until, int(now)) - _DUE_LATER_S
+
+        def note(tenant: str) -> None:
+            executions = self._executions(tenant, unread_from, now)
+            while part := list(islice(executions, _AT_ONCE)):
+                if done.is_time_up:
+                    raise Busy("no time to look for its open runs: rebuild-runs notes them")
+                self._note(tenant, part, now)
+
+        done.each(tenants, note)
+
+    def _executions(self, tenant: str, unread_from: int, now: float) -> Iterator[Execution]:
+        """Those that go on, and those that ticks may not have read. Some come twice."""
+        days, windows = ProjectedDays(self.tables.runs), ProjectedRuns(self.tables.runs)
+        for start, end in days.not_ended(tenant, int(now) + DAY_S):
+            for window in windows.between(tenant, start, end):
+                for entry in windows.runs_of(tenant, window):
+                    if entry.is_open:
+                        name = execution_id(tenant, entry.job_id, entry.run_name)
+                        yield parse_execution_id(tenant, name)
+        rebuild = Rebuild(self.tables.jobs, self.tables.runs, self.tables.due)
+        for run in rebuild.runs_between(tenant, unread_from, int(now) + 1):
+            yield parse_execution_id(tenant, run.execution_id)
+
+    def _note(self, tenant: str, executions: Sequence[Execution], now: float) -> None:
+        next_tick = window_start(int(now)) + WINDOW_S
+        ExecutionLog(self.tables.due).look_again(Again(next_tick, execution) for execution in executions)
+        run_keys = {
+            execution.execution_id: keys.run(tenant, execution.job_id, execution.run_name)
+            for execution in executions
+        }
+        runs = readable_runs(self.tables.runs.get_many(list(run_keys.values())))
+        waiting = [message for run in runs if (message := _kept_message(run, now))]
+        self.queue.send(Postponed(self.tables.due, self.queue, self.clock).postpone_distant(waiting))
+
+
+def _kept_message(run: Run, now: float) -> Execution | None:
+    """The message of a run that waits; None: it waits for no message, or the queue has that of its call. Pure.
+
+    If the queue has it, too, the second one that comes finds the run's record. A first attempt looks at once.
+    """
+    if run.status == QUEUED:
+        return next_message(run)
+    if run.doing == "call" or not run.stuck_since or run.is_stuck(now):
+        return None
+    return replace(run.going_on(run.stuck_since), not_before_at=int(run.stuck_since) + 1)
