@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from common.history.expected import OVERDUE
@@ -11,7 +13,9 @@ from common.platform.planning_checks import check_mark
 from common.storage import keys
 from common.storage.wire import Expression
 from common.tenants.audit import Audit
+from common.timing.instants import rfc3339
 from tests.desk import Desk
+from tests.flows.test_stopped import wrongly_recorded
 from tests.worlds import World, at, job
 
 DAY_S = 86_400
@@ -63,6 +67,26 @@ def test_a_gap_that_a_moved_mark_leaves_is_planned_by_the_next_tick(world: World
     assert all(
         "ahead" not in str(finding) or finding.level == Level.WARNING for finding in check_mark(Desk(world))
     )
+
+
+@pytest.mark.parametrize("moved_s", [600, 3_600, 30 * DAY_S, -3_600, -6 * 3_600])
+def test_a_mark_that_somebody_moves_loses_and_doubles_nothing(world: World, moved_s: int) -> None:
+    """Ahead or back: each fire time is in exactly one record, and called at most once."""
+    for policy in ("none", "latest", "all"):
+        world.registry.create("alice", policy, job(every=240, catch_up=policy))
+    world.run_until("2026-11-21T10:24:30Z", ticks=True)
+    mark = world.index.mark()
+    assert mark
+    moved = mark.planned_until + moved_s
+    world.table("due").update(
+        keys.MARK, Expression("SET #planned_until = :at, #planning_until = :at", {":at": moved})
+    )
+    until = at("2026-11-21T12:30:00Z")
+    world.run_until(rfc3339(until), ticks=True)
+    wrong = {name: wrongly_recorded(world, "alice", name, until - 60) for name in ("none", "latest", "all")}
+    assert wrong == {"none": {}, "latest": {}, "all": {}}
+    calls = Counter(event["execution_id"] for _, event in world.target.calls)
+    assert set(calls.values()) == {1}
 
 
 def test_expected_says_planned_only_of_what_ticks_have_planned(world: World) -> None:
