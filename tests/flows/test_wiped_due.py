@@ -16,6 +16,7 @@ from common.timing.fires import fires
 from common.timing.instants import rfc3339
 from minute8.cli.doctor.truth import repair_outcome, repaired
 from scheduler import handler
+from tests.flows.test_stopped import wrongly_recorded
 from tests.scheduler_handler import serve
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.truth.damage import truth_of
@@ -105,6 +106,22 @@ def test_nothing_is_lost_or_doubled_and_what_waits_goes_on_in_time(
     assert set(calls.values()) == {1}
     ended = {name: served.run_items("alice", name)[0]["finished_at"] - time for name, time in waits.items()}
     assert {name: late_s for name, late_s in ended.items() if not 0 <= late_s < 60} == {}
+    assert {served.statuses("alice", name)[0] for name in ODD} == {"succeeded", "failed"}
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("minute", range(1, 60, 6))
+@pytest.mark.parametrize("fixed_after_s", [0, 300, 3_600])
+def test_each_fire_time_has_one_record(served: World, minute: int, fixed_after_s: int) -> None:
+    served.run_until(f"2026-11-21T05:{minute:02}:30Z", ticks=True)
+    wipe(served)
+    served.run_until(rfc3339(int(served.clock.now()) + fixed_after_s), ticks=True)
+    fix(served)
+    served.run_until(rfc3339(UNTIL), ticks=True)
+    names = [(tenant, policy) for tenant in ("alice", "bob") for policy in ("none", "latest", "all")]
+    assert {name: wrong for name in names if (wrong := wrongly_recorded(served, *name, UNTIL - 60))} == {}
+    calls = Counter((call["execution_id"], call["attempt"]) for _, call in served.target.calls)
+    assert set(calls.values()) == {1}
     assert {served.statuses("alice", name)[0] for name in ODD} == {"succeeded", "failed"}
 
 
