@@ -92,6 +92,8 @@ class _Round:
     living: LivingTenants
     comparison: Comparison
     windows_until: Mapping[int, int]
+    # No state is stored.
+    is_new: bool
     # Up to where a bucket's log was followed, if not to its end.
     followed: dict[int, int] = field(default_factory=dict)
     recent: list[Portion] = field(default_factory=list)
@@ -182,18 +184,15 @@ class Projector:
         state = ProjectionState.stored(at) or self._begin(end)
         known = {bucket: followed_from(state.until.get(bucket), end) for bucket in range(keys.LOG_BUCKETS)}
         # The bucket that is furthest behind comes first.
-        read_until = (self.runs.get(keys.FOLLOWED) or {}).get("until")
-        # A restored runs table does not have all that the state says.
-        followed_until = end if at is None else followed_from(read_until, end)
-        begins = {bucket: min(until, followed_until) for bucket, until in known.items()}
+        is_new, read_until = at is None, self._read_until()
+        begins = self._begins(known, end, read_until, is_new=is_new)
         buckets = sorted(begins, key=lambda bucket: (begins[bucket], bucket))
         living = LivingTenants(self.tenants, self.clock)
         unrecorded = Unrecorded(self.due, self.runs)
         comparison = Comparison(unrecorded, self.due, self.queue, living, self.clock, done)
-        this_round = _Round(done, living, comparison, known)
+        this_round = _Round(done, living, comparison, known, is_new)
         done.each(["the list"], lambda _: comparison.begin())
-        if at is None or end <= state.since:  # what was planned before ran until then
-            done.each(["open runs"], lambda _: self.open_runs.note(living.listed(), read_until, done))
+        self._note_open(read_until, end, state, this_round)
         ends, followed = known.copy(), begins.copy()
         for nth, bucket in enumerate(buckets):
             before = self.clock.now()
@@ -211,6 +210,23 @@ class Projector:
         done.each(["days"], lambda _: self._roll_up(state, now, this_round))
         self.runs.put({**keys.FOLLOWED, "until": min(followed.values())})
         yield ProjectionState(state.since, ends).position
+
+    def _read_until(self) -> object:
+        """Up to where ticks have read the runs, by the runs table."""
+        return (self.runs.get(keys.FOLLOWED) or {}).get("until")
+
+    def _begins(
+        self, known: Mapping[int, int], end: int, read_until: object, *, is_new: bool
+    ) -> dict[int, int]:
+        """From where to read each bucket's log: a restored runs table does not have all that the state says."""
+        followed = end if is_new else followed_from(read_until, end)
+        return {bucket: min(until, followed) for bucket, until in known.items()}
+
+    def _note_open(self, read_until: object, end: int, state: ProjectionState, this_round: _Round) -> None:
+        """Note the open runs if the log of them is lost: in a first round, and until what was planned has run."""
+        living, done = this_round.living, this_round.done
+        if this_round.is_new or end <= state.since:
+            done.each(["open runs"], lambda _: self.open_runs.note(living.listed(), read_until, done))
 
     def _begin(self, end: int) -> ProjectionState:
         since = self.states.new_since()
