@@ -31,7 +31,7 @@ from common.timing.windows import WINDOW_S, window_start
 
 # A run can be due so long after its fire time, and so be read later.
 _DUE_LATER_S: Final = 3_600
-_AT_ONCE: Final = 1_000
+_RUNS_A_STEP: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OpenRuns:
 
         def note(tenant: str) -> None:
             executions = self._executions(tenant, unread_from, now)
-            while part := list(islice(executions, _AT_ONCE)):
+            while part := list(islice(executions, _RUNS_A_STEP)):
                 if done.is_time_up:
                     raise Busy("no time to look for its open runs: rebuild-runs notes them")
                 self._note(tenant, part, now)

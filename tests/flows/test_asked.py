@@ -62,8 +62,8 @@ def test_the_same_nonce_with_another_payload_is_refused(world: World) -> None:
 def test_a_nonce_whose_time_nobody_can_read_starts_no_second_run(world: World) -> None:
     world.registry.create("alice", "job", job(cron="0 12 * * *"))
     world.manual.run_now("alice", "job", "abc", None)
-    asked = keys.asked_by_hand("alice", "job", "abc")
-    world.table("jobs").put({**(world.table("jobs").get(asked) or {}), "fire_at": ["soon"]})
+    request = keys.asked_by_hand("alice", "job", "abc")
+    world.table("jobs").put({**(world.table("jobs").get(request) or {}), "fire_at": ["soon"]})
     with pytest.raises(Conflict, match="nobody can read when"):
         world.manual.run_now("alice", "job", "abc", None)
 

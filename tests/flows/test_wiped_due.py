@@ -72,8 +72,8 @@ def fix(world: World) -> list[str]:
     """As `minute8 check --fix`: what it names, and leaves nothing."""
     truth = truth_of(world)
     contradicted = list(truth.all())
-    results, left = repaired(truth, contradicted, repair_outcome)
-    assert left == []
+    results, remaining = repaired(truth, contradicted, repair_outcome)
+    assert remaining == []
     return [f"{item.name} {item.subject.name}" for item, _ in results]
 
 

@@ -78,7 +78,7 @@ def _backfill(item: Item) -> keys.Key:
     return keys.backfill(backfill.tenant, backfill.job_id, backfill.backfill_id)
 
 
-def _asked(item: Item) -> keys.Key:
+def _run_by_hand(item: Item) -> keys.Key:
     convert((item["fire_at"], item.get("payload", ""), item.get("secrets", [])), tuple[int, str, list[str]])
     return keys.key_of(item)
 
@@ -123,7 +123,7 @@ OF_TENANTS: Final = (
     Kind("jobs", _OWN, keys.CALENDAR_PREFIX, _calendar),
     Kind("jobs", _OWN, keys.MUTED_PREFIX, _muted),
     Kind("jobs", _OWN, keys.BACKFILL_PREFIX, _backfill),
-    Kind("jobs", _OWN, keys.ASKED_PREFIX, _asked),
+    Kind("jobs", _OWN, keys.ASKED_PREFIX, _run_by_hand),
     Kind("jobs", _OWN, keys.FORMER_PREFIX, _former),
     Kind("jobs", keys.notices, keys.SUBSCRIPTION_PREFIX, _subscription),
     Kind("tenants", _OWN, keys.SECRET_PREFIX, _secret),
