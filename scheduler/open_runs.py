@@ -12,15 +12,15 @@ from typing import Final
 
 from common.clock import Clock
 from common.errors import Busy
-from common.jobs.former_runs import next_message
+from common.jobs.former_jobs import next_message
 from common.planning.chores import Done
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.planning.log import ExecutionLog
 from common.planning.postponed import Postponed
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays
-from common.projection.looks import Again
 from common.projection.rebuild import Rebuild
+from common.projection.state import Again
 from common.projection.windows import ProjectedRuns
 from common.runs.run import Run, readable_runs
 from common.runs.states import QUEUED
