@@ -19,6 +19,8 @@ from tests.worlds import ARN, job
 WITH_BODY = [call for call in calls_of_document() if call.body is not None]
 # The first ones fill what is kept of the routes, of types and of the modules that a refusal loads.
 FIRST = 40
+# Faster ones are refused before anybody looks at their bodies.
+PAUSE_S = 1
 ROLE = "arn:aws:iam::123456789012:role/r"
 
 
@@ -26,7 +28,7 @@ def refused_bodies(example: Any, first: int, most: int) -> Iterator[bytes]:
     """Bodies that no two of are the same: each has a fault in one place, or an unknown field, or is no JSON."""
     lines = isinstance(example, tuple)
     fields: dict[str, Any] = dict(example[0] if lines else example)
-    names = list(fields)
+    names = [name for name in fields if name != "payload"]  # which may be anything
     for n in range(first, first + most):
         name = names[n % len(names)]
         faults: list[Any] = [
@@ -49,14 +51,19 @@ def kept_after(office: Office, call: Call, most: int) -> tuple[int, set[int]]:
     """The bytes that refusals leave in the process, after the first ones; and the answers' statuses."""
     caller, statuses = caller_of(office, call), set()
     bodies = list(refused_bodies(call.body, 0, FIRST + most))
+
+    def refused(body: bytes) -> int:
+        office.world.clock.sleep(PAUSE_S)
+        return caller(call.method, call.url, body).status
+
     for body in bodies[:FIRST]:
-        statuses.add(caller(call.method, call.url, body).status)
+        statuses.add(refused(body))
     gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         for body in bodies[FIRST:]:
-            statuses.add(caller(call.method, call.url, body).status)
+            statuses.add(refused(body))
         gc.collect()
         return tracemalloc.get_traced_memory()[0] - before, statuses
     finally:
@@ -85,7 +92,7 @@ def test_refused_bodies_leave_nothing(settled: Office, call: Call, most: int, mo
     assert settled.stored() == before
     assert kept < most_bytes, f"{kept} bytes are left"
     refused_lines = {200} if isinstance(call.body, tuple) else set()
-    assert all(400 <= status < 500 for status in statuses - refused_lines), statuses
+    assert statuses - refused_lines < {*range(400, 500)} - {429}, statuses
 
 
 @pytest.fixture
