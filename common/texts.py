@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Final
-
-# What `unpacked` raises for a text that is none of ours or was damaged, and what reading such an item raises.
-UNREADABLE: Final = (ValueError, KeyError, TypeError, zlib.error)
 
 
 def packed(text: str) -> str:

@@ -22,7 +22,7 @@ from common import telemetry
 from common.clock import Clock
 from common.limits import MAX_IN_A_PACK
 from common.planning.chores import Done
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution
 from common.planning.log import Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.state import PROJECTION
@@ -30,9 +30,8 @@ from common.runs.run import Run
 from common.runs.unrecorded import MAX_LISTED, Unrecorded
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.tenants.tenant import ACTIVE, SUSPENDED
-from common.texts import UNREADABLE
 from common.timing.windows import NO_RECORD_AFTER_S, WINDOW_S
 
 # A message is received, and hidden after a failure, for less than this; executor/redelivery.py.
@@ -167,9 +166,7 @@ def _recently_due(portions: Iterable[Portion], now: float) -> list[Execution]:
     """What was due in the ten minutes before the last one; of a very large stage the part of some tenants."""
     until, due = int(now) - _BEGUN_AFTER_S, list[Execution]()
     for portion in portions:
-        with suppress(
-            UnreadableMessage, *UNREADABLE
-        ):  # of a later version, or damaged: the projector reports it
+        with suppress(*DAMAGE):  # of a later version, or damaged: the projector reports it
             executions = map(Execution.decode, portion.bodies())
             due += [run for run in executions if until - WINDOW_S <= run.visible_at < until]
     return due
@@ -179,7 +176,7 @@ def _is_suspicious(record: Item, now: float) -> bool:
     """Whether the truth checker has to look at a run: it does not go on, or cannot be read."""
     try:
         return Run.from_item(record).is_stuck(now)
-    except UNREADABLE:
+    except DAMAGE:
         return True
 
 

@@ -21,8 +21,7 @@ from common.planning.execution import Execution
 from common.planning.pace import PacedExecution, PaceName, PaceReservations, PaceSlice, pace_of
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE, Item
 from common.timing.instants import DAY_S
 from scheduler.summary import TickSummary
 
@@ -52,7 +51,7 @@ class PaceCarryover:
         for item in self._table.query(Query(keys.pace_carryover(pace, start)["pk"], sk_between=between)):
             try:
                 seconds = list(_reserved_seconds(item))
-            except UNREADABLE as error:  # the pace is exceeded in these seconds, and the others are planned
+            except DAMAGE as error:  # the pace is exceeded in these seconds, and the others are planned
                 telemetry.logger().error("unreadable carryover", key=keys.key_of(item), problem=repr(error))
                 continue
             for name, second, count in seconds:

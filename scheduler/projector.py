@@ -49,7 +49,7 @@ from common.runs.states import DISPATCHED
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S, followed_from, window_start
 from common.truth.contradiction import RUN_STUCK, Contradiction, FoundContradictions, Subject
@@ -314,7 +314,7 @@ class Projector:
         execution_ids: set[str] = set()
         try:
             bodies = portion.bodies()
-        except UNREADABLE as error:  # the other portions go on
+        except DAMAGE as error:  # the other portions go on
             done.problem(f"the log of {portion.window}", error)
             return execution_ids
         for body in bodies:
@@ -343,7 +343,7 @@ class Projector:
                     record = records.get(execution.execution_id)
                     try:
                         self._note(findings, work, execution, record, now)
-                    except UNREADABLE:  # the truth checker reports it; the others go on
+                    except DAMAGE:  # the truth checker reports it; the others go on
                         findings.stuck.append(execution.execution_id)
 
         for first in range(0, len(executions), _READS_BETWEEN_CLOCK_READS):

@@ -21,14 +21,13 @@ from msgspec.structs import replace
 
 from common.clock import CpuBudget
 from common.errors import Busy
-from common.jobs.corrupt import BROKEN
 from common.jobs.job import DELETED, read_spec
 from common.jobs.not_running import NotRunning
 from common.storage import keys
 from common.storage.aws import readable
 from common.storage.portions import Head, Portions
 from common.storage.table import Query, Table
-from common.storage.wire import Expression, Item
+from common.storage.wire import DAMAGE, Expression, Item
 from common.tenants.audit import Audit
 from common.timing.instants import DAY_S
 from common.timing.schedule import Schedule
@@ -229,7 +228,7 @@ class JobDirectory:
 
 def _listed(item: Mapping[str, Any]) -> ListedJob | None:
     """The job of an item; None if somebody has damaged it. Lists without a search name such jobs."""
-    with suppress(*BROKEN):
+    with suppress(*DAMAGE):
         job = ListedJob.of_item(item)
         if all(isinstance(value, str) for value in job[:6]) and _is_schedule(job.schedule):
             return job

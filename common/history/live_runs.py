@@ -24,8 +24,7 @@ from common.runs.run import Run, readable_runs
 from common.storage import keys
 from common.storage.metering import in_threads
 from common.storage.table import Table
-from common.storage.wire import Item
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE, Item
 
 # Of a sixteenth of the tenants. A portion has up to 5,000, and costs as much as some when it has one.
 _MAX_LOGGED: Final = 200_000
@@ -166,7 +165,7 @@ class LiveReader:
             logged += _MIN_RUNS_COUNTED
             try:
                 bodies = portion.bodies()
-            except UNREADABLE:  # a tick reports it
+            except DAMAGE:  # a tick reports it
                 live.complete = False
                 continue
             logged += max(0, len(bodies) - _MIN_RUNS_COUNTED)

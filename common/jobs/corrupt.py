@@ -12,11 +12,9 @@ from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, Condition
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE
 from common.timing.schedule import AtTiming, Schedule
 
-# What reading a stored item of wrong types raises.
-BROKEN: Final = (*UNREADABLE, AttributeError, OverflowError)
 _NEVER: Final = Schedule(AtTiming(0))
 
 
@@ -25,7 +23,7 @@ def stored_job(item: Mapping[str, Any]) -> Job:
     try:
         job = Job.from_item(item)
         problem = _problem(job, item)
-    except BROKEN as error:
+    except DAMAGE as error:
         problem = f"unreadable: {error!r}"[:300]
     return _corrupt(item, problem) if problem else job
 
@@ -33,14 +31,14 @@ def stored_job(item: Mapping[str, Any]) -> Job:
 def readable(items: Iterable[Mapping[str, Any]]) -> Iterator[Job]:
     """The jobs of items, without those that cannot be read. An item may lack its key."""
     for item in items:
-        with suppress(*BROKEN):
+        with suppress(*DAMAGE):
             job = Job.from_item(item)
             if not _problem(job, item):
                 yield job
 
 
 def _problem(job: Job, item: Mapping[str, Any]) -> str:
-    """What is wrong with a job that was read; empty if nothing is. Raises one of BROKEN."""
+    """What is wrong with a job that was read; empty if nothing is. Raises one of DAMAGE."""
     if job.payload.text is not None:
         json.loads(job.payload.text)
     if "pk" in item and (item["pk"], item["sk"].partition("#")[2]) != (job.tenant, job.job_id):
@@ -83,7 +81,7 @@ def _text(item: Mapping[str, Any], name: str) -> str:
 def _schedule(item: Mapping[str, Any]) -> Schedule:
     try:
         return Schedule.from_item(item["schedule"])
-    except BROKEN:
+    except DAMAGE:
         return _NEVER
 
 
@@ -91,7 +89,7 @@ def _payload(item: Mapping[str, Any]) -> StoredText:
     """So that a large text expires with the job."""
     try:
         return StoredText.from_attribute(item.get("payload", "null"))
-    except BROKEN:
+    except DAMAGE:
         return NO_PAYLOAD
 
 

@@ -16,13 +16,12 @@ from itertools import islice
 from typing import Final, Protocol
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.corrupt import BROKEN
 from common.jobs.job import DELETED, Job
 from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.tenants.audit import AuditedCommit
 
 # Jobs before and after a change.
@@ -154,6 +153,6 @@ class NamedDeletion:
 
     def _is_named(self, item: Item, name: str) -> bool:
         """A damaged job names nothing: it fires again only if it is put again."""
-        with suppress(*BROKEN):
+        with suppress(*DAMAGE):
             return self.is_named(item, name)
         return False

@@ -158,7 +158,7 @@ class Job(_Attributes, frozen=True, kw_only=True):
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Job:
-        """The inverse of `to_item`. Raises one of `corrupt.BROKEN`."""
+        """The inverse of `to_item`. Raises one of DAMAGE."""
         return cls(
             spec=read_spec(item),
             schedule=Schedule.from_item(item["schedule"]),
@@ -173,7 +173,7 @@ _DECODER: Final = Decoder(JobSpec)
 
 
 def read_spec(item: Mapping[str, Any]) -> JobSpec:
-    """What a job's item says of the definition. Raises one of `corrupt.BROKEN`."""
+    """What a job's item says of the definition. Raises one of DAMAGE."""
     return _DECODER.decode(item["spec"])
 
 

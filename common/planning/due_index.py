@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from common.errors import Damaged
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
 from common.planning.log import ExecutionLog, PlannedWindows
@@ -21,7 +22,6 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
 from common.storage.wire import DAMAGE, Expression, Item
-from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
@@ -145,14 +145,17 @@ class DueIndex:
 
     def mark(self) -> Mark | None:
         """The mark; None in a new deployment, and if it cannot be read: the next tick writes it anew."""
-        with suppress(*UNREADABLE):
+        with suppress(Damaged):
             return self.read_mark()
         return None
 
     def read_mark(self) -> Mark | None:
-        """The mark; None in a new deployment. Raises UNREADABLE."""
+        """The mark; None in a new deployment. Raises Damaged."""
         item = self._table.get(keys.MARK)
-        return _mark(item) if item else None
+        try:
+            return _mark(item) if item else None
+        except DAMAGE as error:
+            raise Damaged(str(error)) from error
 
     def ensure_mark(self, now: float) -> Mark:
         """The mark. In a new deployment it begins at the end of the window that a tick could plan now.
@@ -167,7 +170,7 @@ class DueIndex:
         try:
             if mark := self.read_mark():
                 return self.move_back(mark, now) if mark.is_ahead(now) else mark
-        except UNREADABLE:
+        except Damaged:
             self._delete_unreadable()
             begin = window_start(int(now))
         last = self._last_planned(now)
@@ -325,7 +328,7 @@ def _unmoved(mark: Mark) -> Condition:
 
 
 def _mark(item: Item) -> Mark:
-    """Raises KeyError, TypeError, ValueError."""
+    """Raises one of DAMAGE."""
     for name in (
         "planned_until",
         "planning_until",

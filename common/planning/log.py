@@ -34,9 +34,8 @@ from common.planning.execution import Execution
 from common.storage import keys
 from common.storage.expressions import change
 from common.storage.table import Query, Table
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.telemetry import tolerated
-from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import window_start
 
@@ -307,7 +306,7 @@ class PlannedWindows:
         """The last windows that end by `until`, the newest first."""
         windows, span = [], keys.logged_between(0, until)
         for item in self._table.query(Query(keys.WINDOWS, sk_between=span, newest_first=True, limit=limit)):
-            with suppress(*UNREADABLE):  # it is for people, and others follow it
+            with suppress(*DAMAGE):  # it is for people, and others follow it
                 windows.append(_window(item))
         return windows
 

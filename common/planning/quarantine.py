@@ -27,8 +27,7 @@ from common.storage.expressions import ABSENT, PRESENT, Attribute, change, uncha
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
-from common.storage.wire import Item
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE, Item
 from common.timing.instants import DAY_S
 from common.timing.windows import planning_end
 from common.version import VERSION
@@ -192,7 +191,7 @@ class Quarantine:
         try:
             share = _share_of_record(item, now)
             attempt["decided_at"] = share.window.decided_at
-        except UNREADABLE as error:
+        except DAMAGE as error:
             attempt["reason"] = f"unreadable: {error!r}"[:_MAX_REASON_CHARS]
         return share if self._table.update_if(key, change(attempt), Attribute("shards").exists) else None
 
@@ -207,7 +206,7 @@ class Quarantine:
             return []
         try:
             share = share_of(item, item["end"])
-        except UNREADABLE:
+        except DAMAGE:
             return [record.key["sk"]]
         if len(share.shards) == 1:
             return [record.key["sk"]]

@@ -24,8 +24,7 @@ from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
-from common.storage.wire import Item
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE, Item
 from common.timing.groups import entry_weight
 from common.timing.windows import MISSED_AFTER_S
 
@@ -176,7 +175,7 @@ class Shares:
             if share.window.decided_at >= end:
                 raise ValueError(f"it was decided at {share.window.decided_at}, and ends at {end}")
             return share
-        except UNREADABLE as error:
+        except DAMAGE as error:
             return Unreadable("due", keys.key_of(item), f"unreadable share: {error!r}"[:500], item)
 
     def advance(self, share: Share, remaining: Sequence[Shard], after: str) -> bool:

@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Final, Protocol
 
 from common.clock import Clock
+from common.errors import Damaged
 from common.planning.due_index import DueIndex, Mark
 from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, Repair, failed, ok, repairable, warning
 from common.storage.table import Table
-from common.texts import UNREADABLE
 from common.timing.instants import when
 from common.timing.windows import WINDOW_S, planning_end
 
@@ -54,7 +54,7 @@ def check_mark(tables: PlanningTables) -> Iterator[Finding]:
     now = tables.clock.now()
     try:
         mark = tables.index().read_mark()
-    except UNREADABLE as error:
+    except Damaged as error:
         yield failed(f"the mark cannot be read: {error}", "the next tick writes it anew", page="mark-lag")
         return
     if mark is None:

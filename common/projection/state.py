@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from common.cache import Cache
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution
 from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, PLANNED, ExecutionLog
 from common.runs.run import STUCK_AFTER_S
 from common.storage import keys
 from common.storage.table import Table
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
 
@@ -101,9 +101,7 @@ def had_records(log: ExecutionLog, bucket: int, begin: int, until: int, among: s
     for portion in log.portions(begin, _FAR_AT, bucket):
         if portion.kind not in by_kind or (portion.kind == PLANNED and portion.window >= until):
             continue
-        with suppress(
-            UnreadableMessage, *UNREADABLE
-        ):  # of a later version, or damaged: the projector says so
+        with suppress(*DAMAGE):  # of a later version, or damaged: the projector says so
             by_kind[portion.kind] |= among & {
                 Execution.decode(body).execution_id for body in portion.bodies()
             }

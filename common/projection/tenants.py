@@ -17,8 +17,8 @@ from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED, SKIPPED
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
-from common.texts import UNREADABLE, packed, unpacked
+from common.storage.wire import DAMAGE, Item
+from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 
@@ -194,7 +194,7 @@ def rows_of(item: Item) -> Mapping[str, _Row] | None:
     """The rows of an item by tenant; None: somebody has damaged it."""
     try:
         return _ROWS.decode(unpacked(item["tenants"]))
-    except UNREADABLE:
+    except DAMAGE:
         return None
 
 

@@ -28,7 +28,7 @@ from common.storage.aws import readable
 from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query, Table
 from common.storage.wire import DAMAGE, Expression, Item
-from common.texts import UNREADABLE, packed, unpacked
+from common.texts import packed, unpacked
 from common.timing.instants import DAY_S, rfc3339
 
 ATTRIBUTES: Final = ("pk", "sk", "version", "expires_at", "runs", "totals", "portions")
@@ -403,7 +403,7 @@ def _decoded(item: Mapping[str, Any]) -> list[RunEntry] | None:
     """The runs of a portion; None: somebody has damaged it."""
     try:
         return decode(item["runs"])
-    except UNREADABLE:
+    except DAMAGE:
         return None
 
 

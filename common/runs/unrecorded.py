@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.expressions import PRESENT, change
 from common.storage.table import Query, Table
-from common.storage.wire import Item
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE, Item
 from common.timing.instants import DAY_S
 
 # At this number ticks look for no others until these are run or dismissed.
@@ -141,8 +140,6 @@ class Unrecorded:
 
 def _read(items: Iterable[Mapping[str, Any] | Item]) -> Iterator[UnrecordedExecution]:
     for item in items:
-        with suppress(
-            UnreadableMessage, *UNREADABLE
-        ):  # of a later version, or damaged: a tick lists it again
+        with suppress(*DAMAGE):  # of a later version, or damaged: a tick lists it again
             execution, known_by = Execution.decode(item["body"]), str(item.get("known_by", ""))
             yield UnrecordedExecution(execution, item["found_at"], item.get("sent_at"), known_by)

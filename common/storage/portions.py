@@ -19,8 +19,8 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.expressions import Attribute, unchanged
 from common.storage.keys import Key
 from common.storage.table import Table
-from common.storage.wire import Item
-from common.texts import UNREADABLE, packed, unpacked
+from common.storage.wire import DAMAGE, Item
+from common.texts import packed, unpacked
 
 
 class Head(Struct, frozen=True):
@@ -52,7 +52,7 @@ class Portions(Generic[HeadOf]):
         items = list(self.table.get_many([self.key(name) for name in names]))
         try:
             return None if len(items) < len(names) else [unpacked(item["data"]) for item in items]
-        except UNREADABLE:
+        except DAMAGE:
             return None
 
     def store(

@@ -13,8 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Item
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE, Item
 from common.timing.instants import DAY_S
 
 JOB_CORRUPT: Final = "job-corrupt"
@@ -278,7 +277,7 @@ def _detail(contradiction: Contradiction) -> str:
 
 def _read(items: Iterable[Item]) -> Iterator[Listed]:
     for item in items:
-        with suppress(*UNREADABLE):
+        with suppress(*DAMAGE):
             about, looked_at = Subject(*item["about"]), Subject(*item["looked_at"])
             listed = Listed(item["name"], about, item["detail"], item["found_at"], looked_at)
             if not all(isinstance(text, str) for text in (listed.name, listed.detail, *about, *looked_at)):

@@ -15,13 +15,12 @@ from common.storage import keys
 from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, every, unchanged
 from common.storage.table import Query, Tables
 from common.storage.transactions import Transaction
-from common.storage.wire import Item
+from common.storage.wire import DAMAGE, Item
 from common.tenants import rules_cache
 from common.tenants.audit import RETENTION_S, Audit, Entry, EntryFilter, differing
 from common.tenants.audit_chain import Seal, Tampering, missing_entry
 from common.tenants.audit_seals import AuditSeals
 from common.tenants.tenant import DELETED, DELETING, Tenant, TenantRules
-from common.texts import UNREADABLE
 from common.truth.contradiction import (
     AUDIT_LOST,
     JOB_LOST,
@@ -225,7 +224,7 @@ def is_readable(item: Item) -> bool:
     """Whether the executor and the API can read this item of a tenant. Pure."""
     try:
         (TenantRules if is_over(item) else Tenant).from_item(item)
-    except UNREADABLE:
+    except DAMAGE:
         return False
     return True
 

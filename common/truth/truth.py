@@ -17,7 +17,7 @@ from common.planning.queue import ExecutionsQueue
 from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Tables
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE
 from common.timing.instants import rfc3339
 from common.truth.contradiction import (
     ITEM_UNREADABLE,
@@ -53,7 +53,7 @@ class RunChecks:
             if run is None or not run.is_stuck(now):
                 return []
             execution = run.going_on(now)
-        except UNREADABLE as error:
+        except DAMAGE as error:
             return [Contradiction(RUN_CORRUPT, subject, f"unreadable: {error!r}"[:300])]
         since = run.stuck_since
         is_possible = since <= now

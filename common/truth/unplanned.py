@@ -24,7 +24,7 @@ from common.runs.records import Runs, without_record
 from common.storage import keys
 from common.storage.table import Tables
 from common.storage.transactions import MAX_WRITES, Transaction
-from common.texts import UNREADABLE
+from common.storage.wire import DAMAGE
 from common.timing.fires import newest_fires
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import MISSED_AFTER_S, window_start
@@ -114,7 +114,7 @@ class Unplanned:
         of_job = f'"tenant":"{job.tenant}","job":"{job.job_id}"'
         index = DueIndex(self.tables.due)
         for portion in index.log.planned(first, _FAR_AT, keys.log_bucket(job.tenant)):
-            with suppress(*UNREADABLE):  # the projection reports it
+            with suppress(*DAMAGE):  # the projection reports it
                 logged |= {Execution.decode(body).fire_at for body in portion.bodies() if of_job in body}
         return [fire_at for fire_at in fire_times if fire_at not in logged]
 

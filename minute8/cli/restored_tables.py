@@ -18,7 +18,7 @@ from common.clock import Clock
 from common.errors import Minute8Error
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE
-from common.planning.execution import Execution, UnreadableMessage
+from common.planning.execution import Execution
 from common.planning.log import ExecutionLog
 from common.planning.queue import ExecutionsQueue
 from common.platform.run_again import MAX_RUN, OfJob, RunAgain, by_job
@@ -29,8 +29,8 @@ from common.runs.run import Run, readable_runs
 from common.runs.unrecorded import Unrecorded, UnrecordedExecution
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
+from common.storage.wire import DAMAGE
 from common.tenants.audit import Audit, Entry, EntryFilter
-from common.texts import UNREADABLE
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S, window_start
 from common.truth.unplanned import Unplanned
@@ -190,7 +190,7 @@ class Restored:
         """What ticks enqueued since then and is due."""
         now = int(self.clock.now())
         for portion in ExecutionLog(self.tables.due).planned(window_start(self.to_at), now + 1):
-            with suppress(UnreadableMessage, *UNREADABLE):  # of a later version, or damaged: ticks report it
+            with suppress(*DAMAGE):  # of a later version, or damaged: ticks report it
                 executions = map(Execution.decode, portion.bodies())
                 yield from (run for run in executions if run.visible_at <= now)
 
