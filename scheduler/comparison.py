@@ -207,7 +207,10 @@ _MAX_NAMED: Final = 5
 
 
 class LivingTenants:
-    """For one tick. The list of tenants costs a sixteenth of reading each tenant's own item."""
+    """Which tenants are not being deleted, for one tick: what is projected of the others is removed.
+
+    The list of tenants costs a sixteenth of reading each tenant's own item.
+    """
 
     def __init__(self, tenants: Table, clock: Clock) -> None:
         self._tenants = tenants

@@ -54,7 +54,7 @@ def format_of(target: Mapping[str, Any], formats: PayloadFormats) -> PayloadForm
 
 
 def merge_patch(value: Any, patch: Any) -> Any:
-    """`value` with a patch: null removes a member, another value that is no object replaces it."""
+    """`value` with a JSON merge patch (RFC 7396): null removes a member, another value but an object replaces it."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(value) if isinstance(value, Mapping) else {}

@@ -192,6 +192,10 @@ def strings(payload: object, path: str, mark: str, depth: int = 0) -> Iterator[t
             yield from strings(value, f"{path}.{name}", mark, depth + 1)
 
 
+# Jobs name secrets in values of headers, a URL's path or query, and strings of the payload, but not in names of fields.
+# A reference is as long as the characters of names go. It may stand within a text, as in `Bearer secret://token`.
+# Values are not searched for references again.
+
 # What a reference to a secret begins with, and the most of a job. Each can add 4 KB to a call.
 SECRET_MARK: Final = "secret://"
 _REFERENCE: Final = re.compile(SECRET_MARK + r"([A-Za-z0-9._-]*)")

@@ -417,7 +417,9 @@ def note_skips(
     cancelled: Callable[[], Sequence[int]],
     sleep: Callable[[float], None],
 ) -> None:
-    """Store the fire times that `cancelled` reads as the note. Nothing is written if the job is gone.
+    """Note on the job's item the coming fire times that `cancelled` reads: so lists of jobs read no runs.
+
+    The note is a copy: the runs' records decide what runs. The job's revision stays. No job: nothing is written.
 
     Two calls may read and write in any order. So each reads again after its write, and repeats if the result differs.
     Raises Busy.

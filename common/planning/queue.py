@@ -187,7 +187,11 @@ GATHER_S: Final = 2
 
 
 class RemovalRequests:
-    """The requests of one process."""
+    """Asks for a removal now: a planner takes the message and deletes what is over. For one process.
+
+    Without it, ended jobs and groups of schedules that are being deleted wait for the next tick, which also deletes
+    what a lost request leaves.
+    """
 
     def __init__(self, sqs: SQSClient, queue_url: str, clock: Clock) -> None:
         self._sqs = sqs

@@ -419,7 +419,11 @@ GONE: Final = ""
 
 
 class LateRuns:
-    """The notes, in the runs table."""
+    """Notes of runs that were put into a window after it had been followed: retries, changes by hand and the like.
+
+    Who keeps something that is made of windows reads here what has changed since. The note is written before the
+    window, so that no change is without one; it may be there for a change that never came.
+    """
 
     def __init__(self, runs: Table) -> None:
         self._table = runs

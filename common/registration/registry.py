@@ -31,6 +31,8 @@ from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource, patterns_shown
 from common.tenants.tenant import TenantRules
 
+# Lines of a bulk request may come from another API's resources. That API's room implements these two protocols.
+
 
 class GroupReview(Protocol):
     """The groups of one tenant's resources, while the lines of a request are checked one after the other."""

@@ -386,6 +386,10 @@ def _context(tenant: str, problem: Problem, job: Job | None, run: Run | None) ->
 LATE_RUN_S: Final = 3_600
 
 
+# A run is too long from one instant on, and too short when it ends. So each look reports only the instants since the
+# look before. The time without a success is compared anew in each look.
+
+
 def read_from(alert: Alert, since: float) -> float:
     """The fire time from which a look needs the runs, apart from the last success."""
     if alert.longer_than_s is None and alert.shorter_than_s is None:
