@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from common.clock import Clock
 from common.jobs.calendars import RememberedCalendars
 from common.jobs.ended import fires_again
-from common.planning.concurrently import for_each
+from common.planning.chores import for_each
 from common.planning.directory import Directory, Listing, Shard
 from common.planning.due_entry import DueEntry
 from common.planning.due_index import DueIndex, Mark, PendingRegistration, Window, entry_position

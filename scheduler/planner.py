@@ -19,7 +19,7 @@ from common.deployment import Deployment
 from common.errors import ItemTooLarge, Minute8Error
 from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
-from common.planning.concurrently import for_each
+from common.planning.chores import for_each
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex, Mark, PendingRegistration
 from common.planning.execution import Execution

@@ -26,8 +26,7 @@ from typing import Any, Final
 
 from common.clock import Clock
 from common.errors import Damaged
-from common.planning.chores import Done, Position
-from common.planning.concurrently import for_each
+from common.planning.chores import Done, Position, for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Portion

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from common.errors import ItemTooLarge
 from common.events import RUN_SKIPPED, Events
-from common.planning.concurrently import for_each
+from common.planning.chores import for_each
 from common.planning.due_entry import Missed
 from common.planning.execution import UNPLANNED_PREFIX, Execution
 from common.planning.log import ExecutionLog

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from common import telemetry
 from common.clock import Clock
-from common.planning.concurrently import for_each
 from common.storage import keys
 from common.storage.table import Query, Table
 from common.storage.wire import Item
@@ -239,3 +239,19 @@ def publish(done: Done) -> None:
         is_left = done.problems or done.is_cut
         log = logger.error if done.errors or done.passed_over else logger.warning if is_left else logger.info
         log(done.chore, **fields)
+
+
+_MAX_SEQUENTIAL: Final = 10
+_THREADS: Final = 16
+
+
+def for_each(items: Sequence[T], do: Callable[[T], object]) -> None:
+    """Do it for each item: of few in sequence, of more in several threads. Raises the first error, after all."""
+    if len(items) <= _MAX_SEQUENTIAL:
+        for item in items:
+            do(item)
+        return
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="write") as pool:
+        futures = [pool.submit(do, item) for item in items]
+    for future in futures:
+        future.result()
