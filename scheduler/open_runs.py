@@ -27,7 +27,7 @@ from common.runs.states import QUEUED
 from common.storage import keys
 from common.storage.table import Tables
 from common.timing.instants import DAY_S
-from common.timing.windows import WINDOW_S, window_start
+from common.timing.windows import WINDOW_S, followed_from, window_start
 
 # A run can be due so long after its fire time, and so be read later.
 _DUE_LATER_S: Final = 3_600
@@ -45,12 +45,10 @@ class OpenRuns:
     def note(self, tenants: Sequence[str], read_until: object, done: Done) -> None:
         """Have the next tick look at the open runs again, and send the messages of those that wait.
 
-        `read_until`: up to where ticks had read the runs of all; no number: nothing ran before.
+        `read_until`: up to where ticks had read the runs of all, if it is an instant.
         """
         now = self.clock.now()
-        if not isinstance(read_until, int):
-            return
-        unread_from = min(read_until, int(now)) - _DUE_LATER_S
+        unread_from = max(followed_from(read_until, int(now)), int(now) - DAY_S) - _DUE_LATER_S
 
         def note(tenant: str) -> None:
             executions = self._executions(tenant, unread_from, now)

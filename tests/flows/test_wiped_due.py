@@ -125,10 +125,15 @@ def test_each_fire_time_has_one_record(served: World, minute: int, fixed_after_s
     assert {served.statuses("alice", name)[0] for name in ODD} == {"succeeded", "failed"}
 
 
-def test_without_a_repair_what_waits_goes_on_and_the_projection_has_all_runs(served: World) -> None:
-    """Also those that no tick had read when it was wiped."""
+@pytest.mark.parametrize("followed", [{}, {"until": None}, {"until": -1}, {"until": 9_999_999_999}])
+def test_without_a_repair_what_waits_goes_on_and_the_projection_has_all_runs(
+    served: World, followed: dict[str, Any]
+) -> None:
+    """Also those that no tick had read when it was wiped, and if nobody can read how far they had."""
     served.run_until("2026-11-21T05:31:00Z", ticks=True)
     wipe(served)
+    if followed:
+        served.table("runs").put({**keys.FOLLOWED, **followed})
     served.run_until(rfc3339(UNTIL), ticks=True)
     assert {served.statuses("alice", name)[0] for name in ODD} == {"succeeded", "failed"}
     windows = ProjectedRuns(served.table("runs"))
