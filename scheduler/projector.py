@@ -222,9 +222,15 @@ class Projector:
         return {bucket: min(until, followed) for bucket, until in known.items()}
 
     def _note_open(self, read_until: object, end: int, state: ProjectionState, this_round: _Round) -> None:
-        """Note the open runs if the log of them is lost: in a first round, and until what was planned has run."""
+        """Note the open runs if the log of them is lost.
+
+        It is in a first round, until what was planned has run, and if the due table was restored: then the runs table
+        knows of later rounds.
+        """
         living, done = this_round.living, this_round.done
-        if this_round.is_new or end <= state.since:
+        known_until = max(this_round.windows_until.values())
+        is_restored = isinstance(read_until, int) and known_until < read_until <= end
+        if this_round.is_new or end <= state.since or is_restored:
             done.each(["open runs"], lambda _: self.open_runs.note(living.listed(), read_until, done))
 
     def _begin(self, end: int) -> ProjectionState:

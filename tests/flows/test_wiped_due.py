@@ -181,6 +181,29 @@ def test_what_has_waited_for_days_goes_on(monkeypatch: pytest.MonkeyPatch) -> No
     assert world.statuses("alice", "days") == ["failed"]
 
 
+def test_a_restored_due_table_loses_no_run_that_waits(served: World) -> None:
+    """It was started by hand after the restored instant, so no tick plans it again."""
+    served.registry.put("alice", "by-hand", job(cron="0 0 1 1 *", retry=RETRY))
+    answer = served.target.answer
+    served.target.answer = lambda event: (
+        Outcome(ok=False, error_type="Later", error="try again")
+        if event["minute8"]["job_id"] == "by-hand" and event["minute8"]["attempt"] == 1
+        else answer(event)
+    )
+    served.run_until("2026-11-21T05:21:00Z", ticks=True)
+    backup = served.dynamodb.scan(TableName="test-due")["Items"]
+    served.manual.run_now("alice", "by-hand", "n", None)
+    served.run_until("2026-11-21T05:51:00Z", ticks=True)
+    assert served.statuses("alice", "by-hand") == ["retrying"]
+    wipe(served)
+    for item in backup:
+        served.dynamodb._set("test-due", item, item)
+    served.run_until(rfc3339(UNTIL), ticks=True)
+    assert served.statuses("alice", "by-hand") == ["succeeded"]
+    calls = Counter((call["execution_id"], call["attempt"]) for _, call in served.target.calls)
+    assert set(calls.values()) == {1}
+
+
 def test_a_projection_that_begins_anew_sends_nothing_twice(served: World) -> None:
     """Only its position is deleted: each message is still there."""
     served.run_until("2026-11-21T05:31:00Z", ticks=True)
