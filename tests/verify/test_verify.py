@@ -157,7 +157,8 @@ def test_without_figures_nothing_is_charged() -> None:
         ("dispatched", None, 3, 2),
         # The first call waited for an environment of the target's.
         ("dispatched", 88, 3, 1),
-        ("dispatched", 99, 11, 2),
+        ("dispatched", 99, 8, 2),
+        ("dispatched", 99, 10, 1),
         # An awaited call is made again only after its executor died, which the record shows.
         ("succeeded", 88, 15, 1),
         ("succeeded", None, 15, 2),
