@@ -344,8 +344,7 @@ class Projector:
         def read(batch: Sequence[Execution]) -> None:
             records = self._records(batch, consistent=batch[0].execution_id in work.noted)
             with lock:
-                for execution in batch:
-                    record = records.get(execution.execution_id)
+                for execution, record in zip(batch, records, strict=True):
                     try:
                         self._note(findings, work, execution, record, now)
                     except DAMAGE:  # the truth checker reports it; the others go on
@@ -362,22 +361,21 @@ class Projector:
             for_each(_batches(part, work.noted), read)
         return findings
 
-    def _records(self, executions: Sequence[Execution], *, consistent: bool) -> dict[str, dict[str, Any]]:
-        """The records by execution id: of runs of one job with a query, of others by their keys."""
-        by_key = {
-            (keys.runs_of_job(execution.tenant, execution.job_id), execution.run_name): execution.execution_id
+    def _records(self, executions: Sequence[Execution], *, consistent: bool) -> list[dict[str, Any] | None]:
+        """The record of each: of runs of one job with a query, of others by their keys."""
+        places = [
+            (keys.runs_of_job(execution.tenant, execution.job_id), execution.run_name)
             for execution in executions
-        }
-        if not consistent and len(executions) >= _QUERIED_FROM and len({pk for pk, _ in by_key}) == 1:
-            partition, last = max(by_key)
-            span = min(by_key)[1], last
-            query = Query(partition, sk_between=span, attributes=ATTRIBUTES, consistent=False)
+        ]
+        if not consistent and len(executions) >= _QUERIED_FROM and len({pk for pk, _ in places}) == 1:
+            (partition, first), (_, last) = min(places), max(places)
+            query = Query(partition, sk_between=(first, last), attributes=ATTRIBUTES, consistent=False)
             records: Iterable[dict[str, Any]] = self.runs.query(query)
         else:
-            run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in by_key]
+            run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in dict.fromkeys(places)]
             records = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
-        places = ((record, (record["pk"], record["sk"])) for record in records)
-        return {by_key[place]: record for record, place in places if place in by_key}
+        found = {(record["pk"], record["sk"]): record for record in records}
+        return [found.get(place) for place in places]
 
     def _note(
         self,
@@ -406,7 +404,7 @@ class Projector:
         place = execution.tenant, window
         findings.expires_at[place] = max(findings.expires_at.get(place, 0), run.expires_at)
         is_just_sent = entry.status == DISPATCHED and run.started_at > now - _SENT_S
-        if run.is_stuck(now):
+        if entry.is_open and run.is_stuck(now):
             findings.stuck.append(execution.execution_id)
         if entry.is_open or is_just_sent:
             findings.again.append(work.again(next_look(execution, run.stuck_since, now), execution))
@@ -471,11 +469,13 @@ def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) ->
 
     The executions are in the order of their jobs.
     """
-    batches, planned_singly, consistent = [], [], []
+    batches: list[list[Execution]] = []
+    planned_singly: list[Execution] = []
+    consistent: list[Execution] = []
     for _, of_job in groupby(executions, key=lambda run: (run.tenant, run.job_id)):
-        runs = list(of_job)
-        planned = [run for run in runs if run.execution_id not in noted]
-        consistent += [run for run in runs if run.execution_id in noted]
+        planned: list[Execution] = []
+        for run in of_job:
+            (consistent if run.execution_id in noted else planned).append(run)
         if len(planned) >= _QUERIED_FROM:
             batches.append(planned)
         else:

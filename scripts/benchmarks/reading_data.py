@@ -8,6 +8,7 @@ import re
 import time
 from array import array
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -60,6 +61,8 @@ class ReadTables(MemoryDynamoDB):
         for name in TABLES:
             self.create_table(f"bench-{name}", [failures] if name == "runs" else ())
         self.counts: Counter[str] = Counter()
+        # By which items expire. A benchmark of a past day gives that day's clock: else nothing is read back.
+        self.now: Callable[[], float] = time.time
         self._known: dict[Any, Any] = {}
         # Entries of the due index that are made when they are read: partition -> numbers of jobs.
         self.entries: dict[str, array[int]] = {}
@@ -68,13 +71,13 @@ class ReadTables(MemoryDynamoDB):
     def named(self) -> Tables:
         """The tables; what they do is not counted."""
         client: Any = self
-        return Tables(lambda name: Table(client, f"bench-{name}"))
+        return Tables(lambda name: Table(client, f"bench-{name}", now=lambda: self.now()))
 
     @property
     def counted(self) -> Tables:
         """The same; requests and units are counted."""
         client: Any = _Counted(self)
-        return Tables(lambda name: Table(client, f"bench-{name}"))
+        return Tables(lambda name: Table(client, f"bench-{name}", now=lambda: self.now()))
 
     def answer(self, operation: str, request: dict[str, Any]) -> tuple[int, bytes]:
         """The answer to a request, after DynamoDB's usual time."""
