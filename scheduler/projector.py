@@ -374,8 +374,8 @@ class Projector:
         else:
             run_keys: list[keys.Key] = [{"pk": pk, "sk": sk} for pk, sk in dict.fromkeys(places)]
             records = self.runs.get_many(run_keys, consistent=consistent, attributes=ATTRIBUTES)
-        found = {(record["pk"], record["sk"]): record for record in records}
-        return [found.get(place) for place in places]
+        by_place = {(record["pk"], record["sk"]): record for record in records}
+        return [by_place.get(place) for place in places]
 
     def _note(
         self,
