@@ -34,23 +34,25 @@ class Permits:
 
     holders: Holders
 
-    def take(self, job: Job, claim: Claim, now: float) -> tuple[Permit, ...] | Run | Skip | Wait:
+    def take(
+        self, job: Job, execution: Execution, lease_until: float, now: float
+    ) -> tuple[Permit, ...] | Run | Skip | Wait:
         """All permits of an attempt, or what becomes of it without one: its record, if it does not wait for its turn.
 
         Raises Busy.
         """
         permits: list[Permit] = []
-        for limit in limits_of(job, claim.execution, now):
-            result = self.holders.take(limit, claim.execution, claim.lease_until)
+        for limit in limits_of(job, execution, now):
+            result = self.holders.take(limit, execution, lease_until)
             if isinstance(result, Permit):
                 permits.append(result)
                 continue
             self.give_back(permits)
             if result.record:
-                place = Permit(limit.key, claim.execution, claim.execution.attempt)
+                place = Permit(limit.key, execution, execution.attempt)
                 self.holders.free([place], is_copy=True)
                 return result.record
-            return without_permit(job, claim.execution, limit, result, now)
+            return without_permit(job, execution, limit, result, now)
         return tuple(permits)
 
     def give_back(self, permits: Iterable[Permit]) -> None:

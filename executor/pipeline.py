@@ -181,7 +181,7 @@ class Executor:
         for stage in (self._hold_all, self._load_together, self._admit_all):
             progress = _or_each_alone(stage, progress)
         for first in range(0, len(progress), CLAIMS_AT_ONCE):
-            yield _or_each_alone(self._claim_together, progress[first : first + CLAIMS_AT_ONCE])
+            yield self._claim_together(progress[first : first + CLAIMS_AT_ONCE])
 
     def sending(self, claimed: Claimed) -> Sending:
         """The call of a claimed attempt, before its first step."""
@@ -244,12 +244,11 @@ class Executor:
 
             durable = Durable.of(execution.attempt, name_of(self.stage, execution), job.spec.target)
         timeout_s = job.spec.timeout_s if is_awaited and not durable else EVENT_TIMEOUT_S
-        lease_until = now + timeout_s + _LEASE_MARGIN_S
         claim = Claim(
             execution,
             message_id,
             now,
-            lease_until,
+            _lease_until(timeout_s, now),
             retention_s=retention_s,
             callback=callback,
             concurrency_key=job.spec.concurrency.key if job.spec.concurrency else "",
@@ -328,7 +327,9 @@ class Executor:
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
-        permits = self.permits.take(attempt.job, attempt.claim, self.clock.now())
+        now = self.clock.now()
+        lease_until = _lease_until(attempt.timeout_s, now)
+        permits = self.permits.take(attempt.job, attempt.claim.execution, lease_until, now)
         at_most_once = attempt.job.spec.on_crash == "fail"
         if isinstance(permits, Run):
             no_permits = "other runs have its permits"
@@ -367,16 +368,25 @@ class Executor:
             return list(batch)
         now = self.clock.now()
         claimed = [self._claimed(attempt, now, self.joint_call_delay) for attempt in attempts.values()]
-        certain = self.runs.claim_together([(item.claim, item.attempt.status) for item in claimed])
+        certain = [False] * len(claimed)
+        with telemetry.tolerated("not claimed together: each claims by itself"):
+            certain = self.runs.claim_together([(item.claim, item.attempt.status) for item in claimed])
         done = {
-            id(item.attempt): item for item, is_certain in zip(claimed, certain, strict=True) if is_certain
+            id(item.attempt): item if is_certain else replace(item.attempt, claim=item.claim)
+            for item, is_certain in zip(claimed, certain, strict=True)
         }
         return [done.get(id(item), item) for item in batch]
 
     def _claimed(self, attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
-        """The attempt with a claim that is sent now."""
+        """The attempt with a claim that is sent now, from when its lease counts.
+
+        A claim that was sent before may have been written: then that lease stays.
+        """
         bits = sum(1 << position for position in attempt.delivery.handed_over.copy())
-        return Claimed(attempt, replace(attempt.claim, called_at=now + delay.s, handed_over=bits), now, delay)
+        is_first = attempt.claim.called_at is None
+        lease_until = _lease_until(attempt.timeout_s, now) if is_first else attempt.claim.lease_until
+        claim = replace(attempt.claim, lease_until=lease_until, called_at=now + delay.s, handed_over=bits)
+        return Claimed(attempt, claim, now, delay)
 
     def _record(self, item: Called | Decided) -> Report:
         job = item.job if isinstance(item, Decided) else item.claimed.attempt.job
@@ -394,6 +404,11 @@ def _or_each_alone(
     with telemetry.tolerated("stage not taken together: each takes it by itself", stage=stage.__name__):
         return stage(progress)
     return progress
+
+
+def _lease_until(timeout_s: float, now: float) -> float:
+    """When the lease of an attempt ends whose claim is sent now."""
+    return now + timeout_s + _LEASE_MARGIN_S
 
 
 def _is_late(execution: Execution, now: float) -> bool:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from common.planning.execution import Execution
 from common.planning.packs import Pack, lines
 from common.runs.outcome import Outcome
+from common.storage.keys import key_permits
 from executor import threads
 from executor.batch import execute_batch
 from executor.pipeline import Executor
 from executor.redelivery import Redelivery
-from executor.stages import Loaded, Message
+from executor.stages import Admitted, Loaded, Message, deliveries_of
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained
 from tests.faults.wire import KILLS, Fault
@@ -170,3 +173,79 @@ def test_an_event_stays_hidden_while_a_lease_that_began_later_goes_on(
     assert execute_batch(world.executor, messages, redelivery)[1] == []
     lease_until = world.clock.now() - EVENT_LEASE_S + 200 + 5
     assert world.sqs._hidden[messages[0].receipt] >= lease_until + AFTER_LEASE_S
+
+
+def slow_batch(world: World, after_first_claim: Callable[[], object]) -> None:
+    """Sixty awaited calls of one second, by an executor to which something happens after its first joint claim."""
+    names = [f"job-{n}" for n in range(60)]
+    for name in names:
+        world.registry.create("alice", name, job(at=DUE, timeout_s=30))
+    world.clock.move_to(at(DUE))
+    messages = [message for _ in names if (message := world.sqs.receive())]
+    insert, done = world.dynamodb.batch_execute_statement, []
+
+    def inserted(**request: Any) -> Any:
+        answer = insert(**request)
+        if not done:
+            done.append(answer)
+            after_first_claim()
+        return answer
+
+    with patch.object(world.dynamodb, "batch_execute_statement", inserted):
+        execute_batch(world.executor, messages, world.redelivery)
+
+
+def test_a_lease_begins_with_its_own_claim_so_that_nobody_else_calls_meanwhile(world: World) -> None:
+    """The second joint claim goes out 20 s after the first one, and a copy comes 20 s after that call."""
+    copy: list[Message] = []
+    calls: list[int] = []
+
+    def call(event: Mapping[str, Any]) -> Outcome:
+        if event["minute8"]["job_id"] != "job-59":
+            return Outcome(ok=True)
+        calls.append(event["minute8"]["attempt"])
+        if len(calls) == 1:
+            world.clock.sleep(20)
+            body = next(body for body in world.sqs.bodies if '"job-59"' in body)
+            copy.append(Message("copy", body, "receipt"))
+            execute_batch(world.executor, copy, world.redelivery)
+        return Outcome(ok=True)
+
+    world.target.answer = call
+    slow_batch(world, lambda: world.clock.sleep(20))
+    assert (len(copy), calls) == (1, [1])
+    assert world.statuses("alice", "job-59") == ["succeeded"]
+
+
+def test_an_attempt_keeps_the_lease_of_a_claim_whose_answer_was_lost(world: World) -> None:
+    """The claim was written, with a lease of 35 s. Its answer fails after 40 s, so no call may follow."""
+
+    def lose_the_answer() -> None:
+        world.clock.sleep(40)
+        raise EndpointConnectionError(endpoint_url="https://aws.test")
+
+    slow_batch(world, lose_the_answer)
+    (run,) = world.run_items("alice", "job-0")
+    assert [attempt["error_type"] for attempt in run["attempts"]] == ["LeaseOver"]
+    assert "job-0" not in {context["job_id"] for _, context in world.target.calls}
+    world.run_until(END)
+    everything_explained(world, {("alice", f"job-{n}"): [at(DUE)] for n in range(60)})
+
+
+def test_an_attempt_that_waited_for_a_thread_has_its_whole_lease_and_permit(world: World) -> None:
+    for name in ("a", "b"):
+        world.registry.create("alice", name, job(at=DUE, timeout_s=30, concurrency={"key": "k", "limit": 1}))
+    world.clock.move_to(at(DUE))
+    message = world.sqs.receive()
+    assert message
+    (delivery,) = deliveries_of([message], world.clock.now())
+    progress: Any = delivery
+    while not isinstance(progress, Admitted):
+        progress = world.executor.next_stage(progress)
+    world.clock.sleep(60)
+    claimed = world.executor.next_stage(progress)
+    (run,) = world.run_items("alice", progress.claim.execution.job_id)
+    (lease,) = world.table("runs").get(key_permits("alice", "k"))["holders"].values()
+    assert (run["lease_until"], lease["until"]) == (at(DUE) + 60 + 35, at(DUE) + 60 + 35 + 60)
+    world.executor.next_stage(claimed)
+    assert len(world.target.calls) == 1
