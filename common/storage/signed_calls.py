@@ -29,6 +29,7 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.httpsession import get_cert_path
 from botocore.utils import get_environ_proxies
+from msgspec.json import decode
 
 from common.errors import Busy
 from common.limits import RESULT_BYTES
@@ -268,7 +269,7 @@ class _DirectClient:
         # Without a second attempt, silence ends at the limit: what follows opens its own connections.
         repeat = Repeat.UNSEEN if self._is_once else Repeat.ALWAYS
         response = at_once(self.requests.send(request, again, read_timeout_s=limit_s, repeat=repeat))
-        return json.loads(response.body) if isinstance(response, Response) else response
+        return decode(response.body) if isinstance(response, Response) else response
 
 
 def _json_headers(target: str) -> tuple[tuple[str, str], ...]:
@@ -375,7 +376,7 @@ class PlainCalls:
         request = Request("/", headers, json.dumps(body).encode())
         encoded = endpoint.encoded(request, credentials, time.time(), str(uuid.uuid4()))
         response = at_once(endpoint.connections.exchange(encoded, _CALL_S, repeat=Repeat.ALWAYS))
-        answer: dict[str, Any] = json.loads(response.body)
+        answer: dict[str, Any] = decode(response.body)
         if response.status == 200:
             return answer
         code = str(answer.get("__type", "")).rpartition("#")[2] or str(response.status)
