@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from msgspec import structs
+
 from common.history.expected import (
     CANCELLED,
     LATE,
@@ -152,7 +154,7 @@ def _interval_reasons(schedule: Schedule, at: int) -> Iterator[Reason]:
 
 def _fires(schedule: Schedule, at: int, dates_of: DatesOf) -> bool:
     """Whether it fires at an instant, its bounds apart."""
-    unbounded = replace(schedule, start_at=None, end_at=None)
+    unbounded = structs.replace(schedule, start_at=None, end_at=None)
     return any(True for _ in fires(unbounded, at, at + 1, excluded=calendar_days(schedule, dates_of)))
 
 

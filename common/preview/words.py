@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise, product
 from typing import Final
+
+from msgspec.structs import replace
 
 from common.timing.compiled import in_all_clocks
 from common.timing.cron import Cron, CronInYears

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 from typing import Final
@@ -178,7 +178,9 @@ def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:
             accepted="a shorter range",
         )
     return (
-        replace(schedule, timing=ManyTiming(parts)) if isinstance(schedule.timing, ManyTiming) else parts[0]
+        structs.replace(schedule, timing=ManyTiming(parts))
+        if isinstance(schedule.timing, ManyTiming)
+        else parts[0]
     )
 
 
@@ -189,4 +191,4 @@ def _with_dates(schedule: Schedule, excluded: SimpleExcluded, start: int, end: i
     days = map(iso_date, range(first - around, last + around + 1))
     new = (day for day in days if day in excluded and day not in schedule.exclude_dates)
     all_dates = tuple(sorted((*islice(new, BACKFILL_EXCLUDED_DATES + 1), *schedule.exclude_dates)))
-    return replace(schedule, exclude_dates=all_dates, calendars=(), include_calendars=())
+    return structs.replace(schedule, exclude_dates=all_dates, calendars=(), include_calendars=())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from common.errors import InvalidInput
 from common.jobs.job import ACTIVE, Job, exists

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import date
 from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import NODEFAULT, Meta, Struct, structs
+from msgspec.structs import replace
 
 from common.declared import Check
 from common.errors import InvalidInput

@@ -7,8 +7,9 @@ planned.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from common.timing.durations import parse_instant
 from common.timing.fires import next_fires

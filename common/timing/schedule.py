@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from common.timing.date_interval import DateInterval
 
@@ -22,8 +24,7 @@ NEXT: Final = "next"
 PREVIOUS: Final = "previous"
 
 
-@dataclass(frozen=True, slots=True)
-class CronTiming:
+class CronTiming(Struct, frozen=True):
     """Calendar times: canonical text in an IANA zone.
 
     The text has 5 fields, or 6 with the seconds first, and `H` is resolved; in the dialect EVENTBRIDGE it is AWS's.
@@ -36,23 +37,20 @@ class CronTiming:
     dst: str = MINUTE8
 
 
-@dataclass(frozen=True, slots=True)
-class EveryTiming:
+class EveryTiming(Struct, frozen=True):
     """Elapsed time: fires at anchor_at + k * interval_s for every integer k, of either sign."""
 
     interval_s: int
     anchor_at: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTiming:
+class AtTiming(Struct, frozen=True):
     """One instant."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ManyTiming:
+class ManyTiming(Struct, frozen=True):
     """Several schedules of one job: it fires when one of them does, once at an instant that they share.
 
     Jitter, spread and pace are those of the schedule that has this timing.
@@ -64,8 +62,7 @@ class ManyTiming:
 Timing = CronTiming | EveryTiming | AtTiming | ManyTiming
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """At most `per_second` executions of all the tenant's jobs with this key are due at one second.
 
     What is too much is due up to `tolerance_s` later. An empty key stands for the job's target.
@@ -76,8 +73,7 @@ class Pace:
     tolerance_s: int
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter, spread and pace.
 
     `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`), `exclude_weekdays` some of "mon" to

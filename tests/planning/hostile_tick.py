@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from tests.processes import ENVIRONMENT, peak_mb
 
@@ -151,7 +151,7 @@ def fill_one_share(dynamodb: Any, now: int) -> None:
     for number, dates in zip(range(OF_ONE_SHARE), days, strict=False):
         timing = CronTiming(f"{start.minute} {start.hour} {','.join(map(str, dates))} * *", "UTC")
         schedule = next(schedules(now))
-        schedule = replace(schedule, timing=timing, jitter_s=0)
+        schedule = structs.replace(schedule, timing=timing, jitter_s=0)
         entry = DueEntry(TENANT, f"one-{number}".ljust(128, "o"), schedule, now - 40 * DAY_S, 1, "all")
         group = group_key(schedule)
         tx = Transaction(dynamodb)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import to_builtins
+from msgspec import structs, to_builtins
 
 from common.errors import AlreadyExists, InvalidInput
 from common.jobs.ledger import TenantLedger
@@ -93,7 +93,7 @@ def test_a_changed_default_does_not_move_a_job_that_stays_as_it_is(world: World)
 
 def test_spread_and_jitter_add_up(world: World) -> None:
     schedule = with_default(world, 59).create("alice", "job", job(cron="20 3 * * *", jitter_s=100)).schedule
-    spread = due_at(replace(schedule, jitter_s=0), "alice/job", NIGHT) - NIGHT
+    spread = due_at(structs.replace(schedule, jitter_s=0), "alice/job", NIGHT) - NIGHT
     days = [NIGHT + n * 86_400 for n in range(50)]
     delays = {due_at(schedule, "alice/job", day) - day - spread for day in days}
     assert (min(delays) >= 0, max(delays) <= 100, len(delays) > 20) == (True, True, True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import structs
@@ -246,7 +246,7 @@ def _started(new: Job, now: float) -> Job:
     timing = new.schedule.timing
     if not isinstance(timing, EveryTiming) or "anchor" in new.spec.schedule:
         return new
-    schedule = replace(new.schedule, timing=replace(timing, anchor_at=next_second(now)))
+    schedule = structs.replace(new.schedule, timing=structs.replace(timing, anchor_at=next_second(now)))
     return structs.replace(new, schedule=schedule, group=group_key(schedule) if new.group else "")
 
 
