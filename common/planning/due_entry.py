@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from msgspec import Raw
-from msgspec.json import Decoder
+from msgspec import Raw, Struct
+from msgspec.json import Decoder, decode
 
 from common.timing.schedule import Schedule
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 CatchUp = Literal["none", "latest", "all"]
 
 
-@dataclass(frozen=True, slots=True)
-class DueEntry:
+class DueEntry(Struct, frozen=True):
     """The fields of a job that a tick needs. Kept small: a tick can read a million entries."""
 
     tenant: str
@@ -49,8 +48,8 @@ class DueEntry:
     @classmethod
     def decode(cls, text: str) -> DueEntry:
         """The inverse of `encode`. Raises one of DAMAGE on anything else."""
-        tenant, job_id, schedule, *rest = _DECODER.decode(text)
-        return cls(tenant, job_id, _schedule(bytes(schedule)), *rest)
+        tenant, job_id, schedule, effective_at, schedule_revision, catch_up = _DECODER.decode(text)
+        return cls(tenant, job_id, _schedule(bytes(schedule)), effective_at, schedule_revision, catch_up)
 
 
 _DECODER: Final = Decoder(tuple[str, str, Raw, int, int, CatchUp])
@@ -58,7 +57,7 @@ _DECODER: Final = Decoder(tuple[str, str, Raw, int, int, CatchUp])
 
 @lru_cache(maxsize=64)  # of up to 10 KB each; the entries of a group come together, and many are alike
 def _schedule(text: bytes) -> Schedule:
-    return Schedule.from_item(json.loads(text))
+    return Schedule.from_item(decode(text))
 
 
 @dataclass(frozen=True, slots=True)

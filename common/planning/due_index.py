@@ -269,11 +269,15 @@ class DueIndex:
     ) -> Iterator[DueEntry | Unreadable]:
         """The entries of a shard, starting after the `entry_position` of one of them."""
         partition = keys.shard_partition(shard.group, shard.shard)
+        for item in self.entry_items(shard, after, consistent=consistent):
+            yield read_entry(item, partition)
+
+    def entry_items(self, shard: Shard, after: str = "", *, consistent: bool = True) -> Iterator[Item]:
+        """The same as items, for `read_entry`."""
+        partition = keys.shard_partition(shard.group, shard.shard)
         start: keys.Key | None = {"pk": partition, "sk": after} if after else None
         query = Query(partition, attributes=("sk", "entry"), after=start, consistent=consistent)
-        for item in self._table.query(query):
-            tenant, _, job_id = item["sk"].partition("#")
-            yield _decode_entry(item, partition, tenant, job_id)
+        return self._table.query(query)
 
     def put_entry(self, tx: Transaction, entry: DueEntry, group: str, shard: int) -> None:
         """Add the entry to `tx`, in this shard of its group."""
@@ -362,6 +366,12 @@ def _mark(item: Item) -> Mark:
         joined_until=item.get("joined_until", 0),
         new_since=item.get("new_since", 0),
     )
+
+
+def read_entry(item: Item, partition: str) -> DueEntry | Unreadable:
+    """The entry of an item of a shard's partition."""
+    tenant, _, job_id = item["sk"].partition("#")
+    return _decode_entry(item, partition, tenant, job_id)
 
 
 def _decode_entry(item: Item, partition: str, tenant: str, job_id: str) -> DueEntry | Unreadable:

@@ -7,31 +7,35 @@ an execution that a calendar excludes is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
+from common.clock import CpuBudget
 from common.planning.directory import Shard
 from common.planning.due_entry import DueEntry
-from common.planning.due_index import DueIndex, entry_position
+from common.planning.due_index import DueIndex, read_entry
 from common.planning.execution import job_key
 from common.storage import keys
 from common.storage.bounded import KeyTextOrEmpty
+from common.storage.metering import ahead
 from common.storage.unreadable import Unreadable
-from common.storage.wire import DAMAGE
-from common.timing.density import MINUTE_S, by_minute, due_times
+from common.storage.wire import DAMAGE, Item
+from common.timing.density import MINUTE_S, due_times
 from common.timing.groups import group_can_fire
 from common.timing.schedule import Schedule
 from common.timing.windows import window_start
 
-# Bounds of one step.
-MAX_SHARDS: Final = 5_000
-MAX_ENTRIES: Final = 10_000
-MAX_COUNTED: Final = 200_000
+# A step looks at so many shards, and counts while it has processor time.
+MAX_SHARDS: Final = 10_000
 # The parts into which the directory is divided: recurring shards, and those of one-off jobs.
 PARTITIONS: Final = 2 * keys.SPREAD
+# Entries between two looks at the clock.
+ENTRIES: Final = 20
+# Shards that are read at once. Each may have 20 MB.
+_THREADS: Final = 8
 
 
 @dataclass(slots=True)
@@ -49,28 +53,42 @@ class PlatformDensity:
     jobs: int = 0
     unreadable: int = 0
     # Equal schedules without jitter and spread have equal fire times.
-    _known: dict[tuple[Schedule, int], Counter[int]] = field(default_factory=dict)
+    _known: dict[tuple[Schedule, int], Mapping[int, int]] = field(default_factory=dict)
 
     @property
     def is_by_second(self) -> bool:
         return self.end - self.start <= MINUTE_S
 
-    def of_entry(self, entry: DueEntry) -> Counter[int]:
-        """The executions of an entry by when they are due. They are not added."""
-        by = Counter[int] if self.is_by_second else by_minute
+    def add(self, entry: DueEntry | Unreadable) -> None:
+        """Count the executions of an entry."""
+        try:
+            due = None if isinstance(entry, Unreadable) else self._due(entry)
+        except DAMAGE:  # its schedule cannot be read, which ticks report
+            due = None
+        if due is None or isinstance(entry, Unreadable):
+            self.unreadable += 1
+            return
+        for at, count in due.items():
+            self.counts[at] += count
+        self.tenants[entry.tenant] += sum(due.values())
+        self.jobs += 1
+
+    def _due(self, entry: DueEntry) -> Mapping[int, int]:
+        """The executions of an entry by when they are due."""
         begin, schedule = max(self.start, entry.effective_at), entry.schedule
         if schedule.jitter_s or schedule.spread_s:
-            return by(due_times(schedule, job_key(entry.tenant, entry.job_id), begin, self.end))
-        known = self._known.get((schedule, begin))
-        if known is None:
-            known = self._known[schedule, begin] = by(due_times(schedule, "", begin, self.end))
+            return self._counted(schedule, job_key(entry.tenant, entry.job_id), begin)
+        if (known := self._known.get((schedule, begin))) is None:
+            known = self._known[schedule, begin] = self._counted(schedule, "", begin)
         return known
 
-    def add(self, tenant: str, counts: Counter[int]) -> None:
-        """Add what `of_entry` returned for an entry of the tenant."""
-        self.counts.update(counts)
-        self.tenants[tenant] += counts.total()
-        self.jobs += 1
+    def _counted(self, schedule: Schedule, key: str, begin: int) -> dict[int, int]:
+        unit_s = 1 if self.is_by_second else MINUTE_S
+        counts: dict[int, int] = {}
+        for at in due_times(schedule, key, begin, self.end):
+            at -= at % unit_s
+            counts[at] = counts.get(at, 0) + 1
+        return counts
 
 
 class DensityPosition(NamedTuple):
@@ -89,75 +107,63 @@ def check_position(position: DensityPosition) -> None:
 
 def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityPosition) -> DensityPosition | None:
     """Count the next part of the due index. Returns where the next step continues."""
-    done = DensityPosition(cursor.partition, cursor.shard)
-    seen, room = 0, _Room(MAX_ENTRIES, MAX_COUNTED)
-    for number, shard, after in _shards(index, cursor, density):
-        if seen >= MAX_SHARDS:
-            return done
-        seen += 1
+    budget, done, has_counted = CpuBudget(), cursor, False
+
+    def read(looked_at: _LookedAt) -> tuple[_LookedAt, list[Item]]:
+        if not isinstance(looked_at.shard, Shard):
+            return looked_at, []
+        return looked_at, list(index.entry_items(looked_at.shard, looked_at.after, consistent=False))
+
+    for looked_at, items in ahead(read, _looked_at(index, density, cursor), _THREADS):
+        shard, position = looked_at.shard, looked_at.position
+        if shard is None:
+            return position
         if isinstance(shard, Unreadable):
             density.unreadable += 1
-            done = DensityPosition(number, shard.key["sk"])
-            continue
-        position = DensityPosition(number, keys.directory(shard.group, shard.shard)["sk"])
-        if (last_counted := _count(index, shard, after, density, room)) is not None:
-            return position._replace(entry=last_counted) if last_counted else done
+        else:
+            partition = keys.shard_partition(shard.group, shard.shard)
+        for first in range(0, len(items), ENTRIES):
+            if has_counted and budget.is_spent:
+                return done
+            for item in items[first : first + ENTRIES]:
+                density.add(read_entry(item, partition))
+            done, has_counted = position._replace(entry=item["sk"]), True
         done = position
     return None
 
 
-@dataclass(slots=True)
-class _Room:
-    """How many entries and executions a step may still count; the first entry always has room."""
+class _LookedAt(NamedTuple):
+    """A shard that may fire, after its entry `after`; one that cannot be read; or None: the step ends."""
 
-    entries: int
-    executions: int
-    is_first: bool = True
-
-    def take(self, executions: int) -> bool:
-        """Whether there is room for an entry with so many executions."""
-        if not self.is_first and executions > self.executions:
-            return False
-        self.is_first = False
-        self.entries -= 1
-        self.executions -= executions
-        return True
+    position: DensityPosition
+    shard: Shard | Unreadable | None
+    after: str = ""
 
 
-def _shards(
-    index: DueIndex, cursor: DensityPosition, density: PlatformDensity
-) -> Iterator[tuple[int, Shard | Unreadable, str]]:
-    """The shards from the spot on with their partition's number; the first one from the spot's entry on."""
+def _looked_at(index: DueIndex, density: PlatformDensity, cursor: DensityPosition) -> Iterator[_LookedAt]:
     if cursor.entry:
         group, shard = keys.group_and_shard(cursor.shard)
-        yield cursor.partition, Shard(group, shard, 1), cursor.entry
+        yield _LookedAt(cursor._replace(entry=""), Shard(group, shard), cursor.entry)
     windows = keys.one_off_range(window_start(density.start), density.end - 1)
     partitions: Sequence[tuple[str, tuple[str, str] | None]] = [
         *((name, None) for name in keys.partitions("DIRECTORY")),
         *((name, windows) for name in keys.partitions("ONE_OFF")),
     ]
+    seen = 0
     for number, (name, between) in list(enumerate(partitions))[cursor.partition :]:
         after = cursor.shard if number == cursor.partition else ""
         for next_shard in index.directory.shards(name, between, after):
-            yield number, next_shard, ""
-
-
-def _count(index: DueIndex, shard: Shard, after: str, density: PlatformDensity, room: _Room) -> str | None:
-    """Count a shard's entries from `after` on; None, or the last counted one if the step has to stop there."""
-    if shard.jobs <= 0 or not _may_fire(shard, density):
-        return None
-    for entry in index.entries(shard, after, consistent=False):
-        if room.entries <= 0:
-            return after
-        counts = None if isinstance(entry, Unreadable) else _readable(entry, density)
-        if not room.take(counts.total() if counts else 0):
-            return after
-        if counts is None or isinstance(entry, Unreadable):
-            density.unreadable += 1
-        else:
-            density.add(entry.tenant, counts)
-        after = entry_position(entry)
-    return None
+            if isinstance(next_shard, Unreadable):
+                after = next_shard.key["sk"]
+                yield _LookedAt(DensityPosition(number, after), next_shard)
+            else:
+                after = f"{next_shard.group}#{next_shard.shard}"
+                if next_shard.jobs > 0 and _may_fire(next_shard, density):
+                    yield _LookedAt(DensityPosition(number, after), next_shard)
+            seen += 1
+            if seen >= MAX_SHARDS:
+                yield _LookedAt(DensityPosition(number, after), None)
+                return
 
 
 def _may_fire(shard: Shard, density: PlatformDensity) -> bool:
@@ -165,11 +171,3 @@ def _may_fire(shard: Shard, density: PlatformDensity) -> bool:
         return group_can_fire(shard.group, density.start, density.end)
     except DAMAGE:  # ticks report it
         return False
-
-
-def _readable(entry: DueEntry, density: PlatformDensity) -> Counter[int] | None:
-    """Its executions by when they are due; None if its schedule cannot be read, which ticks report."""
-    try:
-        return density.of_entry(entry)
-    except DAMAGE:
-        return None

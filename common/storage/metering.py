@@ -6,8 +6,9 @@ Only the API meters. Without a meter a client's requests are unchanged.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -84,14 +85,29 @@ def in_threads(
     function: Callable[[_Argument], _Result], arguments: Sequence[_Argument], threads: int
 ) -> list[_Result]:
     """What `function` returns for each argument, called in up to so many threads, for the same request."""
+    return list(ahead(function, arguments, min(threads, len(arguments)) or 1))
+
+
+def ahead(
+    function: Callable[[_Argument], _Result], arguments: Iterable[_Argument], threads: int
+) -> Iterator[_Result]:
+    """The same in the order of the arguments, of which it takes twice as many as threads before the caller's."""
     meter = _present.get()
 
     def for_request(argument: _Argument) -> _Result:
         with metered(meter):
             return function(argument)
 
-    with ThreadPoolExecutor(min(threads, len(arguments)) or 1) as pool:
-        return list(pool.map(for_request, arguments))
+    called: deque[Future[_Result]] = deque()
+    pool = ThreadPoolExecutor(threads)
+    try:
+        for argument in arguments:
+            called.append(pool.submit(for_request, argument))
+            if len(called) > 2 * threads:
+                yield called.popleft().result()
+        yield from (call.result() for call in called)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 # Codes of a partition, table or account that takes no more at the moment, after botocore's own tries.

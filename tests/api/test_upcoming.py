@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from common.clock import CpuBudget
 from common.history import next_fires
 from common.history.next_fires import Fires
 from common.planning import platform_density
@@ -72,9 +73,9 @@ def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pyt
     assert sum(minute["executions"] for minute in all_jobs["minutes"]) == all_jobs["executions"]
     assert all_jobs["jobs_counted"] == len(counts)
     # The platform's, of both tenants.
-    monkeypatch.setattr(platform_density, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(platform_density, "CpuBudget", partial(CpuBudget, 0))
+    monkeypatch.setattr(platform_density, "ENTRIES", 3)
     monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
-    monkeypatch.setattr(platform_density, "MAX_COUNTED", 500)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
     assert sum(part["executions"] for part in parts) == all_jobs["executions"] + 1_439

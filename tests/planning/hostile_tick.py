@@ -13,7 +13,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
@@ -122,7 +121,7 @@ def fill(dynamodb: Any, now: int) -> None:
         index.put_entry(tx, entry, group, 0)
         index.directory.count(tx, group, 0, 1)
         if number < PENDING:
-            index.put_pending(tx, replace(entry, effective_at=end - WINDOW_S), 1)
+            index.put_pending(tx, structs.replace(entry, effective_at=end - WINDOW_S), 1)
         tx.commit()
         if number < BAD_ENTRIES:
             key = keys.due_entry(group, 0, TENANT, f"bad-{number}")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.jobs.ended import EndedJobs
 from common.planning.directory import Shard
@@ -285,7 +286,7 @@ def test_an_entry_of_another_tenants_job_plans_nothing_of_it(stage: Stage) -> No
     own = world.store.get("bolt", "own")
     stored = world.store.get("acme", "often")
     key = keys.due_entry(stored.group, stored.shard, "acme", "often")
-    foreign = replace(own.due_entry(), schedule=stored.schedule)
+    foreign = structs.replace(own.due_entry(), schedule=stored.schedule)
     world.tables.due.put({**key, "entry": foreign.encode()})
     plans_bolt(stage)
     executions = map(Execution.decode, "\n".join(world.sqs.bodies).split("\n"))
