@@ -231,7 +231,12 @@ def _spans_between(
         for first, last in _years_that_fire(zone, low, high, cron, excluded):
             for chunk in range(first // _CHUNK_S * _CHUNK_S, last, _CHUNK_S):
                 if chunk >= following and cron.months & _months_of(chunk):
-                    yield from spans(zone, chunk, chunk + _CHUNK_S)
+                    # A span has a day at most, so these have closed before.
+                    closed = max(0, (start - chunk) // DAY_S - 2)
+                    for span in spans(zone, chunk, chunk + _CHUNK_S)[closed:]:
+                        if span.opens_at >= end:
+                            return
+                        yield span
                 following = max(following, chunk + _CHUNK_S)
 
 
