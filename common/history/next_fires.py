@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
+from msgspec.json import decode
+
 from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
@@ -223,7 +225,7 @@ class Fires:
 
     def _schedule(self, text: str) -> tuple[Schedule, Excluded | None]:
         if text not in self._schedules:
-            schedule = Schedule.from_item(json.loads(text))
+            schedule = Schedule.from_item(decode(text))
             try:
                 excluded: Excluded | None = self.calendars.excluded(self.tenant, schedule)
             except MissingCalendar:
