@@ -5,7 +5,7 @@ The projection knows the open ones of those that ticks have read. What is newer 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -19,6 +19,7 @@ from common.planning.log import ExecutionLog
 from common.planning.postponed import Postponed
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays
+from common.projection.entry import OPEN, RunKey
 from common.projection.rebuild import Rebuild
 from common.projection.state import Again
 from common.projection.windows import ProjectedRuns
@@ -51,36 +52,44 @@ class OpenRuns:
         unread_from = max(followed_from(read_until, int(now)), int(now) - DAY_S) - _DUE_LATER_S
 
         def note(tenant: str) -> None:
-            executions = self._executions(tenant, unread_from, now)
-            while part := list(islice(executions, _RUNS_A_STEP)):
+            found: dict[RunKey, bool] = {}
+            for part in self._parts(tenant, unread_from, now):
                 if done.is_time_up:
                     raise Busy("no time to look for its open runs: rebuild-runs notes them")
-                self._note(tenant, part, now)
+                found |= part
+                if len(found) >= _RUNS_A_STEP:
+                    self._note(tenant, found, now)
+                    found.clear()
+            self._note(tenant, found, now)
 
         done.each(tenants, note)
 
-    def _executions(self, tenant: str, unread_from: int, now: float) -> Iterator[Execution]:
-        """Those that go on, and those that ticks may not have read. Some come twice."""
+    def _parts(self, tenant: str, unread_from: int, now: float) -> Iterator[Mapping[RunKey, bool]]:
+        """Those that go on, and those that ticks may not have read: whether each is open. Some come twice.
+
+        Each part has at most some thousand, and perhaps none.
+        """
         days, windows = ProjectedDays(self.tables.runs), ProjectedRuns(self.tables.runs)
         for start, end in days.not_ended(tenant, int(now) + DAY_S):
             for window in windows.between(tenant, start, end):
-                for entry in windows.runs_of(tenant, window):
-                    if entry.is_open:
-                        name = execution_id(tenant, entry.job_id, entry.run_name)
-                        yield parse_execution_id(tenant, name)
+                entries = windows.runs_of(tenant, window)
+                while part := list(islice(entries, _RUNS_A_STEP)):
+                    yield {entry.key: True for entry in part if entry.is_open}
         rebuild = Rebuild(self.tables.jobs, self.tables.runs, self.tables.due)
-        for run in rebuild.runs_between(tenant, unread_from, int(now) + 1):
-            yield parse_execution_id(tenant, run.execution_id)
+        for runs in rebuild.runs_between(tenant, unread_from, int(now) + 1):
+            yield {(run.run_name, run.job_id): run.status in OPEN for run in runs}
 
-    def _note(self, tenant: str, executions: Sequence[Execution], now: float) -> None:
+    def _note(self, tenant: str, runs: Mapping[RunKey, bool], now: float) -> None:
         next_tick = window_start(int(now)) + WINDOW_S
-        ExecutionLog(self.tables.due).look_again(Again(next_tick, execution) for execution in executions)
-        run_keys = {
-            execution.execution_id: keys.run(tenant, execution.job_id, execution.run_name)
-            for execution in executions
-        }
-        runs = readable_runs(self.tables.runs.get_many(list(run_keys.values())))
-        waiting = [message for run in runs if (message := _kept_message(run, now))]
+        names = (execution_id(tenant, job_id, run_name) for run_name, job_id in runs)
+        ExecutionLog(self.tables.due).look_again(
+            Again(next_tick, parse_execution_id(tenant, name)) for name in names
+        )
+        run_keys = [
+            keys.run(tenant, job_id, run_name) for (run_name, job_id), is_open in runs.items() if is_open
+        ]
+        found = readable_runs(self.tables.runs.get_many(run_keys))
+        waiting = [message for run in found if (message := _kept_message(run, now))]
         self.queue.send(Postponed(self.tables.due, self.queue, self.clock).postpone_distant(waiting))
 
 

@@ -1,42 +1,52 @@
-"""Makes a tenant's projection again from its runs, in steps: a day of some jobs at a time.
+"""Makes a tenant's projection again from its runs, in steps: a day of some jobs at a time, or a part of it.
 
 A run that the projection has and its job has not is taken out. What is newer than the log that ticks have followed is
-theirs.
+theirs. However many runs there are, a step has a bounded number of them in memory.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Final, NamedTuple
 
-from common.planning.execution import parse_execution_id
+from common.errors import Damaged
+from common.planning.execution import execution_id, parse_execution_id
 from common.planning.log import ExecutionLog
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey, window_of
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import Again, ProjectionStates, next_look
 from common.projection.windows import ProjectedRuns
-from common.runs.run import Run, readable_runs
+from common.runs.run import Number, Run, readable_runs
 from common.storage import keys
-from common.storage.bounded import Instant, JobIdOrEmpty
+from common.storage.bounded import Instant, JobIdOrEmpty, KeyTextOrEmpty
 from common.storage.table import Query, Table
 from common.timing.instants import DAY_S
 
 JOBS_A_STEP: Final = 200
-_THREADS: Final = 16
+# A step projects so many runs, and has twice as many in memory: some 20 MB.
+RUNS_A_STEP: Final = 20_000
+# So many jobs are read at once, and so many runs of each: together a part.
+JOBS_A_PART: Final = 16
+RUNS_A_READ: Final = 100
 
 
 class RebuildPosition(NamedTuple):
-    """Where the next step goes on: the day, and the job after which. `since`: the first day."""
+    """Where the next step goes on: the day, and the job after which. `since`: the first day.
+
+    If the jobs had too many runs, it goes on with the same ones, up to `last_job`, from the run of this name on.
+    """
 
     since: Instant
     day: Instant
     after_job: JobIdOrEmpty = ""
+    from_run: KeyTextOrEmpty = ""
+    last_job: KeyTextOrEmpty = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,38 @@ class RebuiltStep:
 
     runs: int
     next: RebuildPosition | None
+
+
+class _FoundRun(NamedTuple):
+    entry: RunEntry
+    expires_at: int
+    stuck_since: Number
+
+
+@dataclass(slots=True)
+class _Found:
+    """The earliest runs from the name `first` on; `until`: the first name that is left. None: there is no such run."""
+
+    first: str
+    until: str
+    runs: dict[RunKey, _FoundRun | None] = field(default_factory=dict)
+
+    def put(self, key: RunKey, run: Run | None) -> None:
+        """Add a run, unless it is not looked for."""
+        if not self.first <= key[0] < self.until:
+            return
+        found = _FoundRun(RunEntry.of_run(run), run.expires_at, run.stuck_since) if run else None
+        self.runs[key] = found
+        if len(self.runs) >= 2 * RUNS_A_STEP:
+            self.cut()
+
+    def cut(self) -> None:
+        """Leave what is beyond RUNS_A_STEP. Runs of one name stay together, so that each step has some."""
+        if len(self.runs) > RUNS_A_STEP:
+            names = sorted(self.runs)
+            later = (name for name, _ in names[RUNS_A_STEP:] if name > names[0][0])
+            self.until = next(later, self.until)
+            self.runs = {key: self.runs[key] for key in names if key[0] < self.until}
 
 
 class Rebuild:
@@ -76,11 +118,19 @@ class Rebuild:
         state = self._states.read()
         end = min(state.until_of(tenant) if state else 0, cursor.day + DAY_S)
         job_ids = list(islice(self._job_ids(tenant, cursor.after_job), JOBS_A_STEP + 1))
-        is_last = len(job_ids) <= JOBS_A_STEP
-        job_ids = job_ids[:JOBS_A_STEP]
-        last_job = keys.LAST if is_last else job_ids[-1]
-        count = self._project(tenant, cursor, job_ids, last_job, end, now) if cursor.day < end else 0
-        if not is_last:
+        last_job = cursor.last_job or keys.LAST
+        if len(job_ids) > JOBS_A_STEP:
+            last_job = min(last_job, job_ids[JOBS_A_STEP - 1])
+        count = 0
+        if cursor.day < end:
+            first, until = keys.runs_between(cursor.day, end)
+            found = _Found(cursor.from_run or first, until)
+            of_step = (job_id for job_id in job_ids if job_id <= last_job)
+            self._find(tenant, cursor._replace(last_job=last_job), of_step, end, found)
+            count = self._project(tenant, found, now)
+            if found.until < until:
+                return RebuiltStep(count, cursor._replace(from_run=found.until, last_job=last_job))
+        if last_job != keys.LAST:
             return RebuiltStep(count, RebuildPosition(cursor.since, cursor.day, last_job))
         if cursor.day < day_start(int(now)):
             self._days.roll_up(tenant, cursor.day)
@@ -88,11 +138,13 @@ class Rebuild:
         self._outcomes.forget(tenant)
         return RebuiltStep(count, None)
 
-    def runs_between(self, tenant: str, start: int, end: int) -> Iterator[Run]:
-        """The runs of all jobs with fire times in [start, end), as far as the projection needs them."""
-        job_ids = self._job_ids(tenant, "")
-        while of_step := list(islice(job_ids, JOBS_A_STEP)):
-            yield from self._runs_between(tenant, of_step, start, end)
+    def runs_between(self, tenant: str, start: int, end: int) -> Iterator[list[Run]]:
+        """The runs of all jobs with fire times in [start, end), as far as the projection needs them, in parts.
+
+        A part may be empty. No more than two parts are in memory.
+        """
+        found = _Found(*keys.runs_between(start, end))
+        return self._parts(tenant, self._job_ids(tenant, ""), found)
 
     def _job_ids(self, tenant: str, after_job: str) -> Iterator[str]:
         """The ids of existing and former jobs after one, in order, each once."""
@@ -109,39 +161,64 @@ class Rebuild:
         for item in self._jobs.query(Query(tenant, sk_between=between, attributes=("sk",))):
             yield item["sk"].removeprefix(prefix)
 
-    def _project(
-        self, tenant: str, cursor: RebuildPosition, job_ids: list[str], last_job: str, end: int, now: float
-    ) -> int:
-        changes: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
-        for window in self._windows.between(tenant, cursor.day, end, consistent=True):
-            if not self._windows.is_whole(tenant, window):
+    def _find(
+        self, tenant: str, cursor: RebuildPosition, job_ids: Iterable[str], end: int, found: _Found
+    ) -> None:
+        """Read the earliest runs of these jobs, and what the projection has of them."""
+        start = window_of(cursor.from_run) if cursor.from_run else cursor.day
+        for window in self._windows.between(tenant, start, end, consistent=True):
+            if keys.runs_between(window.start, None)[0] >= found.until:
+                break
+            try:
+                for entry in self._windows.runs_of(tenant, window, passes_over=False):
+                    if window_of(entry.run_name) != window.start:
+                        raise Damaged(f"{entry.run_name} is of another window")
+                    if cursor.after_job < entry.job_id <= cursor.last_job:
+                        found.put(entry.key, None)
+            except ValueError:
                 self._windows.remove(tenant, window.start)
-                continue
-            for entry in self._windows.runs_of(tenant, window):
-                if cursor.after_job < entry.job_id <= last_job:
-                    changes[window.start][entry.key] = None
+        for part in self._parts(tenant, iter(job_ids), found):
+            for run in part:
+                found.put((run.run_name, run.job_id), run)
+        found.cut()
+
+    def _project(self, tenant: str, found: _Found, now: float) -> int:
+        """Merge what was found into its windows. Returns how many runs."""
+        changes: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
         expires_at: defaultdict[int, int] = defaultdict(int)
         looks = []
-        runs = self._runs_between(tenant, job_ids, cursor.day, end)
-        for run in runs:
-            entry = RunEntry.of_run(run)
-            start = window_of(entry.run_name)
-            changes[start][entry.key] = entry
+        for key, run in found.runs.items():
+            start = window_of(key[0])
+            changes[start][key] = run and run.entry
+            if run is None:
+                continue
             expires_at[start] = max(expires_at[start], run.expires_at)
-            if entry.is_open:
-                execution = parse_execution_id(tenant, run.execution_id)
+            if run.entry.is_open:
+                execution = parse_execution_id(tenant, execution_id(tenant, key[1], key[0]))
                 looks.append(Again(next_look(execution, run.stuck_since, now), execution))
         self._log.look_again(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])
-        return len(runs)
+        return sum(1 for run in found.runs.values() if run)
 
-    def _runs_between(self, tenant: str, job_ids: list[str], start: int, end: int) -> list[Run]:
-        def of_job(job_id: str) -> list[Run]:
-            partition = keys.runs_of_job(tenant, job_id)
-            between = keys.runs_between(start, end)
-            items = self._runs.query(Query(partition, sk_between=between, attributes=ATTRIBUTES))
-            return list(readable_runs(items))
+    def _parts(self, tenant: str, job_ids: Iterator[str], found: _Found) -> Iterator[list[Run]]:
+        """The runs of these jobs, of each in the order of their names, until those that are not looked for."""
+        reading: list[Iterator[Run]] = []
+        with ThreadPoolExecutor(JOBS_A_PART) as pool:
+            while True:
+                begun = islice(job_ids, JOBS_A_PART - len(reading))
+                reading += [self._of_job(tenant, job_id, found) for job_id in begun]
+                if not reading:
+                    return
+                reads = list(pool.map(lambda runs: list(islice(runs, RUNS_A_READ)), reading))
+                yield list(chain.from_iterable(reads))
+                reading = [
+                    runs
+                    for runs, read in zip(reading, reads, strict=True)
+                    if len(read) == RUNS_A_READ and read[-1].run_name < found.until
+                ]
 
-        with ThreadPoolExecutor(min(_THREADS, len(job_ids)) or 1) as pool:
-            return list(chain.from_iterable(pool.map(of_job, job_ids)))
+    def _of_job(self, tenant: str, job_id: str, found: _Found) -> Iterator[Run]:
+        partition, between = keys.runs_of_job(tenant, job_id), (found.first, found.until)
+        query = Query(partition, sk_between=between, page=RUNS_A_READ, attributes=ATTRIBUTES)
+        return readable_runs(self._runs.query(query))

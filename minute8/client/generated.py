@@ -1613,8 +1613,8 @@ class PlatformOperations:
         Write down the tenant's runs by time again.
 
         What lists across jobs read is made again from the runs of its jobs: a day of up to 200 jobs a
-        request, one query each. Repeat it with the answer's cursor until that is null. It is needed if what
-        lists show differs from a job's own list.
+        request, or 20,000 runs of these. Repeat it with the answer's cursor until that is null. It is needed
+        if what lists show differs from a job's own list.
         """
         return Request(
             "POST", path_of("tenants", tenant_id, "projection"), query=fields_of(cursor=cursor, days=days)
@@ -1627,8 +1627,8 @@ class PlatformOperations:
         Write down the tenant's runs by time again.
 
         What lists across jobs read is made again from the runs of its jobs: a day of up to 200 jobs a
-        request, one query each. Repeat it with the answer's cursor until that is null. It is needed if what
-        lists show differs from a job's own list.
+        request, or 20,000 runs of these. Repeat it with the answer's cursor until that is null. It is needed
+        if what lists show differs from a job's own list.
         """
         return whole_pages("POST", path_of("tenants", tenant_id, "projection"), fields_of(days=days))
 

@@ -12,6 +12,7 @@ from common.limits import MAX_PAGE
 from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
 from common.platform.views import deletion_view, entry_view, key_view, tenant_summary, tenant_view
+from common.projection.entry import window_of
 from common.projection.rebuild import RebuildPosition
 from common.storage import keys
 from common.storage.unreadable import Unreadable
@@ -206,13 +207,19 @@ def get_tenant_deletion(services: Services, request: Request) -> Response:
 def rebuild_projection(services: Services, request: Request) -> Response:
     """Write down the tenant's runs by time again.
 
-    What lists across jobs read is made again from the runs of its jobs: a day of up to 200 jobs a request, one query
-    each. Repeat it with the answer's cursor until that is null. It is needed if what lists show differs from a
+    What lists across jobs read is made again from the runs of its jobs: a day of up to 200 jobs a request, or 20,000
+    runs of these. Repeat it with the answer's cursor until that is null. It is needed if what lists show differs from a
     job's own list.
     """
     tenant, rebuild = existing_tenant(request), services.rebuild
     list_name = f"projection:{tenant}"
-    cursor = read_cursor(keys.OPERATORS, list_name, request.query.get("cursor"), RebuildPosition)
+    cursor = read_cursor(
+        keys.OPERATORS,
+        list_name,
+        request.query.get("cursor"),
+        RebuildPosition,
+        lambda position: position.from_run and window_of(position.from_run),
+    )
     services.tenants.get(tenant)  # raises NotFound
     days = request.number("days", _DAYS_REBUILT, _MAX_DAYS_REBUILT)
     step = rebuild.step(tenant, cursor or rebuild.start(request.now, days), request.now)
