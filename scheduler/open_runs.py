@@ -52,15 +52,17 @@ class OpenRuns:
         unread_from = max(followed_from(read_until, int(now)), int(now) - DAY_S) - _DUE_LATER_S
 
         def note(tenant: str) -> None:
-            found: dict[RunKey, bool] = {}
+            batch: dict[RunKey, bool] = {}
+            before = self.clock.now()
+            until = before + (done.until - before) / 2  # whoever has most leaves time for the others
             for part in self._parts(tenant, unread_from, now):
-                if done.is_time_up:
+                if self.clock.now() >= until:
                     raise Busy("no time to look for its open runs: rebuild-runs notes them")
-                found |= part
-                if len(found) >= _RUNS_A_STEP:
-                    self._note(tenant, found, now)
-                    found.clear()
-            self._note(tenant, found, now)
+                batch |= part
+                if len(batch) >= _RUNS_A_STEP:
+                    self._note(tenant, batch, now)
+                    batch.clear()
+            self._note(tenant, batch, now)
 
         done.each(tenants, note)
 
@@ -88,8 +90,8 @@ class OpenRuns:
         run_keys = [
             keys.run(tenant, job_id, run_name) for (run_name, job_id), is_open in runs.items() if is_open
         ]
-        found = readable_runs(self.tables.runs.get_many(run_keys))
-        waiting = [message for run in found if (message := _kept_message(run, now))]
+        records = readable_runs(self.tables.runs.get_many(run_keys))
+        waiting = [message for run in records if (message := _kept_message(run, now))]
         self.queue.send(Postponed(self.tables.due, self.queue, self.clock).postpone_distant(waiting))
 
 

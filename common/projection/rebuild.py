@@ -57,26 +57,29 @@ class RebuiltStep:
     next: RebuildPosition | None
 
 
-class _FoundRun(NamedTuple):
+class _RunOfBlock(NamedTuple):
     entry: RunEntry
     expires_at: int
     stuck_since: Number
 
+    @classmethod
+    def of(cls, run: Run) -> _RunOfBlock:
+        return cls(RunEntry.of_run(run), run.expires_at, run.stuck_since)
+
 
 @dataclass(slots=True)
-class _Found:
+class _Block:
     """The earliest runs from the name `first` on; `until`: the first name that is left. None: there is no such run."""
 
     first: str
     until: str
-    runs: dict[RunKey, _FoundRun | None] = field(default_factory=dict)
+    runs: dict[RunKey, _RunOfBlock | None] = field(default_factory=dict)
 
     def put(self, key: RunKey, run: Run | None) -> None:
         """Add a run, unless it is not looked for."""
         if not self.first <= key[0] < self.until:
             return
-        found = _FoundRun(RunEntry.of_run(run), run.expires_at, run.stuck_since) if run else None
-        self.runs[key] = found
+        self.runs[key] = _RunOfBlock.of(run) if run else None
         if len(self.runs) >= 2 * RUNS_A_STEP:
             self.cut()
 
@@ -124,12 +127,12 @@ class Rebuild:
         count = 0
         if cursor.day < end:
             first, until = keys.runs_between(cursor.day, end)
-            found = _Found(cursor.from_run or first, until)
+            block = _Block(cursor.from_run or first, until)
             of_step = (job_id for job_id in job_ids if job_id <= last_job)
-            self._find(tenant, cursor._replace(last_job=last_job), of_step, end, found)
-            count = self._project(tenant, found, now)
-            if found.until < until:
-                return RebuiltStep(count, cursor._replace(from_run=found.until, last_job=last_job))
+            self._read(tenant, cursor._replace(last_job=last_job), of_step, end, block)
+            count = self._project(tenant, block, now)
+            if block.until < until:
+                return RebuiltStep(count, cursor._replace(from_run=block.until, last_job=last_job))
         if last_job != keys.LAST:
             return RebuiltStep(count, RebuildPosition(cursor.since, cursor.day, last_job))
         if cursor.day < day_start(int(now)):
@@ -143,8 +146,8 @@ class Rebuild:
 
         A part may be empty. No more than two parts are in memory.
         """
-        found = _Found(*keys.runs_between(start, end))
-        return self._parts(tenant, self._job_ids(tenant, ""), found)
+        block = _Block(*keys.runs_between(start, end))
+        return self._parts(tenant, self._job_ids(tenant, ""), block)
 
     def _job_ids(self, tenant: str, after_job: str) -> Iterator[str]:
         """The ids of existing and former jobs after one, in order, each once."""
@@ -161,33 +164,33 @@ class Rebuild:
         for item in self._jobs.query(Query(tenant, sk_between=between, attributes=("sk",))):
             yield item["sk"].removeprefix(prefix)
 
-    def _find(
-        self, tenant: str, cursor: RebuildPosition, job_ids: Iterable[str], end: int, found: _Found
+    def _read(
+        self, tenant: str, cursor: RebuildPosition, job_ids: Iterable[str], end: int, block: _Block
     ) -> None:
         """Read the earliest runs of these jobs, and what the projection has of them."""
         start = window_of(cursor.from_run) if cursor.from_run else cursor.day
         for window in self._windows.between(tenant, start, end, consistent=True):
-            if keys.runs_between(window.start, None)[0] >= found.until:
+            if keys.runs_between(window.start, None)[0] >= block.until:
                 break
             try:
                 for entry in self._windows.runs_of(tenant, window, passes_over=False):
                     if window_of(entry.run_name) != window.start:
                         raise Damaged(f"{entry.run_name} is of another window")
                     if cursor.after_job < entry.job_id <= cursor.last_job:
-                        found.put(entry.key, None)
+                        block.put(entry.key, None)
             except ValueError:
                 self._windows.remove(tenant, window.start)
-        for part in self._parts(tenant, iter(job_ids), found):
+        for part in self._parts(tenant, iter(job_ids), block):
             for run in part:
-                found.put((run.run_name, run.job_id), run)
-        found.cut()
+                block.put((run.run_name, run.job_id), run)
+        block.cut()
 
-    def _project(self, tenant: str, found: _Found, now: float) -> int:
-        """Merge what was found into its windows. Returns how many runs."""
+    def _project(self, tenant: str, block: _Block, now: float) -> int:
+        """Merge the block's runs into their windows. Returns how many runs."""
         changes: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
         expires_at: defaultdict[int, int] = defaultdict(int)
         looks = []
-        for key, run in found.runs.items():
+        for key, run in block.runs.items():
             start = window_of(key[0])
             changes[start][key] = run and run.entry
             if run is None:
@@ -199,15 +202,15 @@ class Rebuild:
         self._log.look_again(looks)
         for start, of_window in changes.items():
             self._windows.merge(tenant, start, of_window, expires_at[start])
-        return sum(1 for run in found.runs.values() if run)
+        return sum(1 for run in block.runs.values() if run)
 
-    def _parts(self, tenant: str, job_ids: Iterator[str], found: _Found) -> Iterator[list[Run]]:
+    def _parts(self, tenant: str, job_ids: Iterator[str], block: _Block) -> Iterator[list[Run]]:
         """The runs of these jobs, of each in the order of their names, until those that are not looked for."""
         reading: list[Iterator[Run]] = []
         with ThreadPoolExecutor(JOBS_A_PART) as pool:
             while True:
-                begun = islice(job_ids, JOBS_A_PART - len(reading))
-                reading += [self._of_job(tenant, job_id, found) for job_id in begun]
+                following = islice(job_ids, JOBS_A_PART - len(reading))
+                reading += [self._of_job(tenant, job_id, block) for job_id in following]
                 if not reading:
                     return
                 reads = list(pool.map(lambda runs: list(islice(runs, RUNS_A_READ)), reading))
@@ -215,10 +218,10 @@ class Rebuild:
                 reading = [
                     runs
                     for runs, read in zip(reading, reads, strict=True)
-                    if len(read) == RUNS_A_READ and read[-1].run_name < found.until
+                    if len(read) == RUNS_A_READ and read[-1].run_name < block.until
                 ]
 
-    def _of_job(self, tenant: str, job_id: str, found: _Found) -> Iterator[Run]:
-        partition, between = keys.runs_of_job(tenant, job_id), (found.first, found.until)
+    def _of_job(self, tenant: str, job_id: str, block: _Block) -> Iterator[Run]:
+        partition, between = keys.runs_of_job(tenant, job_id), (block.first, block.until)
         query = Query(partition, sk_between=between, page=RUNS_A_READ, attributes=ATTRIBUTES)
         return readable_runs(self._runs.query(query))
