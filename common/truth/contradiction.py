@@ -244,9 +244,12 @@ class FoundContradictions:
         self._due.put_many([*changed, *(_item(each, looked_at, now) for each in added[:room])])
 
     def suspect(self, contradictions: Iterable[Contradiction], now: float) -> None:
-        """List these until the next look at them, which is soon."""
+        """List these until the next look at them, which is soon. What is listed keeps when it was found."""
+        listed = {_sort_key(each.name, each.about) for each in self.all()}
         items = {
-            _sort_key(each.name, each.subject): _item(each, each.subject, now) for each in contradictions
+            sort_key: _item(each, each.subject, now)
+            for each in contradictions
+            if (sort_key := _sort_key(each.name, each.subject)) not in listed
         }
         self._due.put_many(list(items.values()))
 

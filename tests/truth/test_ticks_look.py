@@ -12,7 +12,7 @@ from common.platform.deletion import Deletions
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth import truth as checker
-from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING
+from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING, Contradiction, Subject
 from common.truth.walk import Position
 from scheduler import handler
 from scheduler.comparison import least_messages, may_wait
@@ -42,6 +42,14 @@ def test_a_lost_retry_is_found_by_the_next_tick_and_goes_on(served: World) -> No
     served.run_until("2026-11-21T04:20:00Z", ticks=True)
     assert served.statuses("acme", "fails") == ["succeeded"]
     assert listed(served) == []
+
+
+def test_what_is_found_again_keeps_when_it_was_found_first(served: World) -> None:
+    known = truth_of(served).known
+    stuck = Contradiction(RUN_STUCK, Subject("run", "acme:often:20261121T033200Z"), "it should have gone on")
+    for now in (1_000, 1_600):
+        known.suspect([stuck], now)
+    assert [listed.found_at for listed in known.all()] == [1_000]
 
 
 def test_a_run_past_its_lease_is_sent_again_and_taken_over(served: World) -> None:
