@@ -181,13 +181,13 @@ class Recorder:
         execution = claim.execution
         if wait.leaves_line:
             self.permits.leave_line(job, claim)
-        if execution.attempt == 1:
-            refusal = self.runs.wait(execution, wait.detail, claim.started_at)
-            if refusal and refusal.run:
-                return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
         until, told_at = wait.until, execution.due_at + WAITS_AFTER_S
         if claim.started_at < told_at:  # it looks then, if only to be told of
             until = told_at if until is None else min(until, told_at)
+        if execution.attempt == 1:
+            refusal = self.runs.wait(execution, wait.detail, claim.started_at, until or 0)
+            if refusal and refusal.run:
+                return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
         if until is not None:
             if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until, wait.detail)):
                 return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))

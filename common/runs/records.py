@@ -214,20 +214,25 @@ class Runs:
         settled = change({"settled_attempt": execution.attempt})
         return self.move("settle", _key(execution), settled, by) is None
 
-    def queue(self, execution: Execution, detail: str, now: float) -> MoveRefused | None:
-        """Record that an execution waits for its turn. Refused if it already has a record."""
+    def queue(self, execution: Execution, detail: str, now: float, until: int = 0) -> MoveRefused | None:
+        """Record that an execution waits for its turn, and looks at `until`. Refused if it already has a record."""
         expires_at = max(int(now), execution.visible_at) + UNSTARTED_KEPT_S
-        run = Run.of(execution, QUEUED, detail=detail, queued_at=now, expires_at=expires_at)
+        run = Run.of(
+            execution, QUEUED, detail=detail, queued_at=now, lease_until=until, expires_at=expires_at
+        )
         return self.move("queue", run.key, run, By())
 
-    def wait(self, execution: Execution, detail: str, now: float) -> MoveRefused | None:
-        """Record that a first attempt waits, and for what. Refused if its record does not show that it waits."""
-        refusal = self.queue(execution, detail, now)
+    def wait(self, execution: Execution, detail: str, now: float, until: int = 0) -> MoveRefused | None:
+        """Record that a first attempt waits, for what, and when it looks again; 0: it is woken.
+
+        Refused if its record does not show that it waits.
+        """
+        refusal = self.queue(execution, detail, now, until)
         if refusal is None or refusal.run is None or refusal.run.status != QUEUED:
             return refusal
-        if refusal.run.detail == detail:
+        if (refusal.run.detail, refusal.run.lease_until) == (detail, until):
             return None
-        return self.move("wait on", _key(execution), change({"detail": detail}), By())
+        return self.move("wait on", _key(execution), change({"detail": detail, "lease_until": until}), By())
 
     def skip(
         self, execution: Execution, reason: str, detail: str, now: float, retention_s: int = UNSTARTED_KEPT_S

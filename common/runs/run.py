@@ -193,7 +193,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     run_name: str = field(name="sk")
     fire_at: Instant
     status: Status
-    # The newest attempt, and the claim of it. An attempt starts when its call goes out.
+    # The newest attempt, and the claim of it. An attempt starts when its call goes out. The lease of a queued run ends
+    # when it looks whether it may begin; 0: other runs wake it.
     attempt: int = 0
     claimed_by: str = ""
     claim_token: str = ""
@@ -353,12 +354,14 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def stuck_since(self) -> Number:
         """When the run should have gone on; 0: it waits for nothing but other runs."""
-        return {RUNNING: self.lease_until, RETRYING: self.next_attempt_at}.get(self.status, 0)
+        if self.status == RETRYING:
+            return self.next_attempt_at
+        return self.lease_until if self.status in (QUEUED, RUNNING) else 0
 
     @property
     def doing(self) -> Doing:
         """What an open run does until then."""
-        if self.status == RETRYING:
+        if self.status in (QUEUED, RETRYING):
             return "retry"
         if self.durable_execution:
             return "durable"
@@ -376,6 +379,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
         The age of its retries counts from now.
         """
+        if self.status == QUEUED:
+            return replace(self.execution, attempt=1)
         execution = replace(self.execution, first_due_at=int(now))
         if self.status == RUNNING:
             return execution
