@@ -68,6 +68,20 @@ def test_as_many_attempts_as_eventbridge_scheduler_makes_within_a_day(world: Wor
         world.registry.create("alice", "more", job(at=FIRE_AT, retry={**retry, "max_attempts": 187}))
 
 
+@pytest.mark.parametrize(
+    ("retry", "most"), [({}, 186), ({"base_s": 1, "factor": 1, "cap_s": 1, "max_age_s": 86_400}, 2_000)]
+)
+def test_throttled_for_a_day_a_lone_run_calls_a_bounded_number_of_times(
+    world: World, retry: dict[str, Any], most: int
+) -> None:
+    """By default less often than EventBridge Scheduler; at most about once in 45 seconds."""
+    world.target.answer = answers(THROTTLED)
+    world.registry.create("alice", "once", job(at=FIRE_AT, retry=retry))
+    world.run_until("2026-11-22T05:15:00Z", ticks=True)
+    assert world.statuses("alice", "once") == ["failed"]
+    assert 0.6 * most < len(world.target.calls) <= most
+
+
 def test_throttled_for_ever_the_run_fails_at_its_age_and_its_record_stays_small(world: World) -> None:
     world.target.answer = answers(THROTTLED)
     retry = {"max_attempts": 1, "base_s": 1, "factor": 1, "cap_s": 1, "max_age_s": 3_600}
