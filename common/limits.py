@@ -252,9 +252,9 @@ MAX_PAGE: Final = 200
 MAX_PAGE_BYTES: Final = _KIB * _KIB
 # | executions with a pace or a concurrency key that `density` places | {MAX_PACED} | it says that it is not complete |
 MAX_PACED: Final = 50_000
-# | processor time of a page of jobs (with `health`, too), `density`, `upcoming`, `expected`, `clock-changes` or
-#   `tzdata-changes` | {PAGE_CPU_S:s} of a whole processor, some 10 s of the API's | the page ends after a job, and the
-#   cursor leads on; `density` and `upcoming` say that they are not complete |
+# | processor time of a page of jobs (with `health`, too), `density`, `operator-density`, `upcoming`, `expected`,
+#   `clock-changes` or `tzdata-changes` | {PAGE_CPU_S:s} of a whole processor, some 10 s of the API's | the page ends
+#   after a job, and the cursor leads on; `density` and `upcoming` say that they are not complete |
 PAGE_CPU_S: Final = 1.5
 # | search of a next fire time | 41 years; calendars are merged once per answer, and a year at a time is looked at |
 #   it has none |

@@ -15,12 +15,13 @@ from common.history import next_fires
 from common.history.next_fires import Fires
 from common.planning import platform_density
 from common.preview.preview import preview
+from common.storage import keys
 from common.timing.density import due_times
 from common.timing.schedule import Schedule
 from minute8.api.routes import upcoming as upcoming_routes
 from tests.api.calls import Caller, Office
 from tests.api.shapes import check_shape
-from tests.worlds import at, job
+from tests.worlds import World, at, job
 
 NOW = at("2026-11-21T03:12:00Z")
 UNTIL = "until_at=2026-11-22T03:12:00Z"
@@ -64,7 +65,9 @@ def registered(office: Office, count: int) -> dict[str, int]:
     return counts
 
 
-def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_densitys_sum_is_the_previews_count(
+    office: Office, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     counts = registered(office, 40)
     office.bob("PUT", "/v1/jobs/other", job(cron="* * * * *"))
     all_jobs = office.alice("GET", f"/v1/density?{UNTIL}").json
@@ -72,13 +75,20 @@ def test_the_densitys_sum_is_the_previews_count(office: Office, monkeypatch: pyt
     assert all_jobs["executions"] == sum(counts.values())
     assert sum(minute["executions"] for minute in all_jobs["minutes"]) == all_jobs["executions"]
     assert all_jobs["jobs_counted"] == len(counts)
-    # The platform's, of both tenants.
+    # The platform's, of both tenants; what cannot be read counts once.
+    other = world.store.get("bob", "other")
+    for key in (
+        {"pk": next(iter(keys.partitions("DIRECTORY"))), "sk": "damaged"},
+        {"pk": keys.shard_partition(other.group, other.shard), "sk": "bob#damaged", "entry": "[]"},
+    ):
+        world.tables.due.put(key)
     monkeypatch.setattr(platform_density, "CpuBudget", partial(CpuBudget, 0))
     monkeypatch.setattr(platform_density, "ENTRIES", 3)
     monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
     assert sum(part["executions"] for part in parts) == all_jobs["executions"] + 1_439
+    assert sum(part["unreadable"] for part in parts) == 2
 
 
 def test_the_list_is_in_order_and_complete(office: Office) -> None:

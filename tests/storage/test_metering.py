@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from common.errors import Busy
 from common.storage.keys import Key
-from common.storage.metering import Meter, in_threads, metered, present_meter
+from common.storage.metering import Meter, ahead, in_threads, metered, present_meter
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
@@ -142,6 +142,15 @@ def test_processor_time_is_that_of_all_threads(table: Table) -> None:
     with metered(meter):
         in_threads(lambda _: None, range(3), 1)
     assert meter.processor_s == 3 + 7  # each of three works, and the request around them
+
+
+def test_calls_ahead_are_in_order_and_not_further_than_twice_the_threads() -> None:
+    numbers: list[int] = []
+    arguments = (numbers.append(number) or number for number in range(20))  # type: ignore[func-returns-value]
+    results = ahead(lambda number: -number, arguments, 2)
+    assert (next(results), numbers) == (0, [0, 1, 2, 3, 4])
+    assert (next(results), len(numbers)) == (-1, 6)
+    assert list(results) == [-number for number in range(2, 20)]
 
 
 def test_what_a_request_raises_is_counted_up_to_there(table: Table) -> None:
