@@ -32,8 +32,6 @@ from common.timing.windows import window_start
 MAX_SHARDS: Final = 10_000
 # The parts into which the directory is divided: recurring shards, and those of one-off jobs.
 PARTITIONS: Final = 2 * keys.SPREAD
-# Entries between two looks at the clock.
-ENTRIES: Final = 20
 # Shards that are read at once. Each may have 20 MB.
 _THREADS: Final = 8
 
@@ -122,11 +120,10 @@ def count_step(index: DueIndex, density: PlatformDensity, cursor: DensityPositio
             density.unreadable += 1
         else:
             partition = keys.shard_partition(shard.group, shard.shard)
-        for first in range(0, len(items), ENTRIES):
-            if has_counted and budget.is_spent:
+        for item in items:
+            if has_counted and budget.is_spent:  # an entry may have a fire time each second of two days
                 return done
-            for item in items[first : first + ENTRIES]:
-                density.add(read_entry(item, partition))
+            density.add(read_entry(item, partition))
             done, has_counted = position._replace(entry=item["sk"]), True
         done = position
     return None

@@ -83,7 +83,6 @@ def test_the_densitys_sum_is_the_previews_count(
     ):
         world.tables.due.put(key)
     monkeypatch.setattr(platform_density, "CpuBudget", partial(CpuBudget, 0))
-    monkeypatch.setattr(platform_density, "ENTRIES", 3)
     monkeypatch.setattr(platform_density, "MAX_SHARDS", 4)
     parts = pages(office.operator, f"/v1/operator-density?{UNTIL}")
     assert len(parts) > 8
