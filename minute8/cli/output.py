@@ -13,8 +13,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from common.timing.schedule import EVENTBRIDGE
-
 if TYPE_CHECKING:
     from minute8.client import Minute8Problem
 
@@ -168,6 +166,8 @@ def schedule_words(schedule: Mapping[str, Any]) -> str:
     if "schedules" in schedule:
         return "; ".join(map(schedule_words, schedule["schedules"]))
     if "cron" in schedule:
+        from common.timing.schedule import EVENTBRIDGE  # loads msgspec
+
         zone, cron = schedule.get("timezone", "UTC"), schedule["cron"]
         return f"{f'cron({cron})' if schedule.get('dialect') == EVENTBRIDGE else cron} ({zone})"
     if "every" in schedule:

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from common.clock import CpuBudget
 from common.history.next_fires import Fires
 from executor.targets import Outcome
 from minute8.cli.rest_of_list import with_option
@@ -67,7 +68,7 @@ def test_each_list_that_is_cut_says_so_and_its_command_lists_more(desk: Desk, wo
 
 
 def test_a_density_of_some_jobs_says_how_to_read_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("common.planning.platform_density.MAX_ENTRIES", 1)
+    monkeypatch.setattr("common.planning.platform_density.CpuBudget", partial(CpuBudget, 0))
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
     for name in ("a", "b", "c"):
         desk.office.alice("PUT", f"/v1/jobs/{name}", job(cron="0 * * * *"))
