@@ -51,3 +51,28 @@ def test_patience_counts_from_the_last_second(
     tried = Trials(SimpleNamespace(stage=stage), Deployed("", 0, print), SMALL)  # type: ignore[arg-type]
     late, wrong = tried._measure(EXECUTIONS, NOW, len(EXECUTIONS))
     assert (late == [late_s] * LOAD_S, not wrong) == (is_seen, is_seen)
+
+
+@pytest.mark.parametrize(("again_s", "is_problem"), [(16, False), (5, True)])
+def test_the_demos_workload_allows_what_the_bursts_allow(
+    monkeypatch: pytest.MonkeyPatch, again_s: int, is_problem: bool
+) -> None:
+    """A copy of an event's message calls again after the lease."""
+    due = EXECUTIONS[0]
+    log = [
+        {"timestamp": at * 1000, "message": f"start job=j execution={due.execution_id} attempt=1"}
+        for at in (NOW, NOW + again_s)
+    ]
+    run = {"status": "dispatched", "attempt": 1, "lateness_s": 0}
+    show = SimpleNamespace(due=lambda: [due], runs={due.execution_id: run})
+    for name in ("watch", "settle", "forget_later_runs"):
+        setattr(show, name, lambda *_: None)
+    stage = SimpleNamespace(
+        allow=lambda *_: None, register=lambda _: [], target_log=lambda _: log, runs=lambda _: show.runs
+    )
+    for name in ("real_workload", "lively_jobs"):
+        monkeypatch.setattr(trials, name, lambda *_: [])
+    monkeypatch.setattr(trials, "Show", lambda *_: show)
+    engine = SimpleNamespace(stage=stage, target={"arn": "arn"})
+    result = Trials(engine, Deployed("", 0, print), SMALL).workload()  # type: ignore[arg-type]
+    assert bool(result.problems) is is_problem
