@@ -16,6 +16,8 @@ unexport SECONDS
 
 # Files are UTF-8, whatever the locale is.
 export PYTHONUTF8 := 1
+# Tests start hundreds of processes of the same modules: these are compiled once, even if the shell says never.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 RUN := $(VENV)/bin/python

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ def alarms(stage: str = "prod") -> dict[str, dict[str, Any]]:
     return dict(zip(declared(), (resource["Properties"] for resource in resources), strict=True))
 
 
+@cache
 def conditions() -> dict[str, str]:
     """Of the alarms that not each stage has: alarm -> its condition."""
     resources = yaml.safe_load(DECLARED.read_text())["Resources"].values()

@@ -12,7 +12,6 @@ from openapi_spec_validator import validate
 from common.registration.definition import JobDefinition
 from common.version import VERSION
 from minute8.api.app import ROUTES
-from minute8.api.http.openapi import document
 from minute8.api.http.problems import KINDS
 from minute8.api.http.routing import NDJSON, Route
 from minute8.api.shapes import SHAPES
@@ -20,9 +19,9 @@ from minute8.api.shapes.definitions import JobPatch
 from tests.api.calls import Office, send
 from tests.api.conftest import settle
 from tests.api.shapes import check_shape, fields_of
-from tests.api.walk import Call, calls_of_document
+from tests.api.walk import Call, calls_of_document, the_document
 
-DOCUMENT = document(ROUTES)
+DOCUMENT = the_document()
 
 
 def test_the_document_is_served_without_a_key(office: Office) -> None:

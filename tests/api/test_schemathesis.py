@@ -1,6 +1,7 @@
 """schemathesis against the API's own OpenAPI document: every operation, with valid and invalid requests.
 
-Deterministic, and generic over the document: an operation is tested as soon as it is in it.
+Deterministic, and generic over the document: an operation is tested as soon as it is in it. `make test` draws ten
+requests of each kind for an operation; a release also sends each bound of each field, some ten thousand requests.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
-from urllib.parse import quote_from_bytes
+from urllib.parse import parse_qsl, quote_from_bytes, urlsplit
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
+from schemathesis.core import NOT_SET
+from schemathesis.pytest.lazy import get_all_tests
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     negative_data_rejection,
@@ -25,11 +28,9 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from minute8.api import handler
-from minute8.api.app import ROUTES
-from minute8.api.http.openapi import document
 from tests.api.calls import Office, event
 from tests.api.conftest import open_office, serve, settle
-from tests.api.walk import ROLE_OF, Call, calls_of_document
+from tests.api.walk import ROLE_OF, Call, calls_of_document, the_document
 from tests.worlds import TABLES, World, open_world
 
 CONFORMANCE = [
@@ -39,15 +40,20 @@ CONFORMANCE = [
     response_schema_conformance,
 ]
 LINES = "application/x-ndjson"
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "generation": {"deterministic": True, "mode": "all", "max-examples": 10, "database": "none"},
-    "phases": {"stateful": {"enabled": False}},
+    "phases": {"stateful": {"enabled": False}, "coverage": {"enabled": False}},
     # The statuses that may refuse an invalid request; 412, since the revision is checked first.
     "checks": {
         "negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 409, 412, 413, 415, 422]}
     },
 }
-SCHEMA = schemathesis.openapi.from_dict(document(ROUTES), config=SchemathesisConfig.from_dict(CONFIG))
+SCHEMA = schemathesis.openapi.from_dict(the_document(), config=SchemathesisConfig.from_dict(CONFIG))
+OPERATIONS = [
+    f"{method.upper()} {path}"
+    for path, operations in the_document()["paths"].items()
+    for method in operations
+]
 # Each caller, with or without a key, gets an answer that the document describes. Every fourth case tries another one.
 EVERYBODY = [other for who in ROLE_OF for other in (who, None, None, None)]
 CALLS: dict[tuple[str, str], Call] = {(call.method, call.path): call for call in calls_of_document()}
@@ -102,9 +108,8 @@ def kept() -> Iterator[tuple[Office, dict[str, list[dict[str, Any]]]]]:
         yield office, {name: items(world, name) for name in TABLES}
 
 
-# It has a parameter, as pytest gives schemathesis's items names of their own only then; xdist runs each name once.
-@pytest.fixture(params=["office"])
-def requests(
+@pytest.fixture
+def fresh(
     kept: tuple[Office, dict[str, list[dict[str, Any]]]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Requests]:
     """The office as it was before the previous operation."""
@@ -118,9 +123,15 @@ def requests(
     serve(world, monkeypatch)
     requests = Requests(office)
     yield requests
-    # Otherwise only refusals were tested. An example in the operation's shape helps.
+    # Otherwise only refusals were tested.
     fewest = 300 if requests.can_succeed else 500
     assert min(requests.statuses) < fewest, f"no request succeeded: {sorted(requests.statuses)}"
+
+
+# It has a parameter, as pytest gives schemathesis's items names of their own only then; xdist runs each name once.
+@pytest.fixture(params=["office"])
+def requests(fresh: Requests) -> Requests:
+    return fresh
 
 
 def items(world: World, name: str) -> list[dict[str, Any]]:
@@ -128,9 +139,34 @@ def items(world: World, name: str) -> list[dict[str, Any]]:
     return items
 
 
+SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
 @SCHEMA.parametrize()
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@SETTINGS
 def test_every_operation_does_what_the_document_says(case: Any, requests: Requests) -> None:
+    check(case, requests)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_does_so_at_each_bound(operation: str, fresh: Requests) -> None:
+    """Its requests are made here: at `parametrize` each worker would make those of all operations."""
+    method, _, path = operation.partition(" ")
+    config = CONFIG | {"phases": {"stateful": {"enabled": False}, "fuzzing": {"enabled": False}}}
+    schema = schemathesis.openapi.from_dict(the_document(), config=SchemathesisConfig.from_dict(config))
+
+    def test(case: Any) -> None:
+        check(case, fresh)
+
+    chosen = schema.include(method=method, path=path)
+    [result] = get_all_tests(schema=chosen, test_func=test, settings=SETTINGS, given_kwargs={})
+    _, send_all = result.ok()
+    send_all()
+
+
+def check(case: Any, requests: Requests) -> None:
+    """Send the request as who may, as somebody else, and for what exists."""
     call = CALLS.get((case.method, case.operation.path))
     entitled = next((who for who, role in ROLE_OF.items() if call and role == call.role), "no key")
     requests.can_succeed = not case.operation.path.endswith("/callback")
@@ -144,4 +180,8 @@ def test_every_operation_does_what_the_document_says(case: Any, requests: Reques
         case.path_parameters = dict(call.names)
         if isinstance(case.body, dict):
             case.body.pop("job_id", None)
+        requests.ask(case, entitled, CONFORMANCE)
+    if call and min(requests.statuses) >= 300:  # so far it was only refused: the walk's own request is not
+        case.path_parameters, case.headers, case.body = dict(call.names), {}, call.body or NOT_SET
+        case.query = dict(parse_qsl(urlsplit(call.url).query))
         requests.ask(case, entitled, CONFORMANCE)
