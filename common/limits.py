@@ -132,10 +132,8 @@ PAYLOAD_LEVELS: Final = 64
 #   {INPUT_BYTES:KiB} | 400 |
 RENDERED_BYTES: Final = 224 * _KIB
 INPUT_BYTES: Final = 256 * _KIB
-# | payload that a schedule patches | {PATCHED_BYTES:KiB} with the patch, which has at most
-#   {MAX_PATCH_BYTES:KiB} | 400 |
+# | payload that a schedule patches | {PATCHED_BYTES:KiB} with the patch | 400 |
 PATCHED_BYTES: Final = 64 * _KIB
-MAX_PATCH_BYTES: Final = 1 * _KIB
 # | placeholders in a payload | {MAX_PLACEHOLDERS} | 400 |
 MAX_PLACEHOLDERS: Final = 1_000
 # | what preparing a call takes, in sum | {PREPARATION_POINTS} points, each 0.1 ms of a processor: {CALENDAR_POINTS} for
@@ -341,6 +339,8 @@ MAX_MUTED_S: Final = 30 * _DAY_S
 #   the reason `deleted` |
 # | records of what was due since the tick before, of which a tick looks for losses | 400 | a sample is read; what has
 #   no record after its window is found half an hour later |
+# | executions of a sixteenth of the tenants that a tick follows | 150,000, and no further window after half of them |
+#   lists get the other runs of the largest tenants from later ticks, 75,000 of them in each |
 # | a portion of the log of planning | 5,000 executions, 200 KB compressed | the next portion begins. One that cannot
 #   be written is reported (alarm `quarantine`), and the window is planned |
 # | executions without a record that are listed | 10,000 | no others are looked for until these have run |

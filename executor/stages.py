@@ -143,10 +143,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An attempt with its claim, which is sent at `claimed_at`. `delay` estimated when the call goes out.
-
-    Until that write succeeds, only the pipeline has it.
-    """
+    """An attempt whose claim this executor wrote at `claimed_at`. `delay` estimated when the call goes out."""
 
     attempt: Admitted
     claim: Claim

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -23,7 +22,6 @@ from common.clock import Clock
 from common.limits import MAX_IN_A_PACK
 from common.planning.chores import Done
 from common.planning.execution import Execution
-from common.planning.log import Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.state import PROJECTION
 from common.runs.run import Run
@@ -79,13 +77,12 @@ class Comparison:
         known_by = {run.execution_id: PROJECTION for run in without_record if run.execution_id in recorded}
         self._list(without_record, now, known_by)
 
-    def look_at_recent(self, portions: Iterable[Portion]) -> list[str]:
+    def look_at_recent(self, due: Sequence[Execution]) -> list[str]:
         """List what was due since the tick before, and has neither begun nor fits into the messages that wait.
 
         Returns the ids of those that have a record and should have gone on.
         """
         now = self.clock.now()
-        due = _recently_due(portions, now)
         step = -(-len(due) // _SAMPLED_A_TICK) or 1
         sample = due[int(now) // WINDOW_S % step :: step]
         records = self.unrecorded.records(sample, consistent=False)
@@ -162,14 +159,10 @@ class Comparison:
         }
 
 
-def _recently_due(portions: Iterable[Portion], now: float) -> list[Execution]:
-    """What was due in the ten minutes before the last one; of a very large stage the part of some tenants."""
-    until, due = int(now) - _BEGUN_AFTER_S, list[Execution]()
-    for portion in portions:
-        with suppress(*DAMAGE):  # of a later version, or damaged: the projector reports it
-            executions = map(Execution.decode, portion.bodies())
-            due += [run for run in executions if until - WINDOW_S <= run.visible_at < until]
-    return due
+def recently_due(executions: Iterable[Execution], now: float) -> list[Execution]:
+    """Those that were due in the ten minutes before the last one. Pure."""
+    until = int(now) - _BEGUN_AFTER_S
+    return [run for run in executions if until - WINDOW_S <= run.visible_at < until]
 
 
 def _is_suspicious(record: Item, now: float) -> bool:

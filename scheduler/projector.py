@@ -9,7 +9,8 @@ The order makes each step safe to lose, to repeat, or to cut off: what is to be 
 windows, and only then are the old notes and the part of the log done. Merging a run again changes nothing.
 
 The tenants are in buckets, and each bucket has a share of the time. In a bucket the tenants with few runs come first.
-What there is no time for is noted for the next tick. An error with one tenant's items leaves its runs to the next tick.
+What there is no time for is noted for the next tick, and what there is no room for, for later ones
+(`followed.py`). An error with one tenant's items leaves its runs to the next tick.
 """
 
 from __future__ import annotations
@@ -21,15 +22,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, groupby
 from typing import Any, Final
 
 from common.clock import Clock
-from common.errors import Damaged
+from common.errors import Busy, Damaged
 from common.planning.chores import Done, Position, for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Portion
+from common.planning.log import AGAIN, PLANNED, Portion
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey
@@ -52,7 +52,8 @@ from common.storage.wire import DAMAGE
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.windows import WINDOW_S, followed_from, window_start
 from common.truth.contradiction import RUN_STUCK, Contradiction, FoundContradictions, Subject
-from scheduler.comparison import Comparison, LivingTenants
+from scheduler.comparison import Comparison, LivingTenants, recently_due
+from scheduler.followed import QUERIED_FROM, Work, batches, next_tick
 from scheduler.gaps import REOPENED, LogRead, reopen_gap
 from scheduler.open_runs import OpenRuns
 
@@ -64,19 +65,13 @@ _BUCKETS_SHARE: Final = 0.8
 _READING_SHARE: Final = 0.6
 # A service can refuse an event that was recorded as dispatched just before.
 _SENT_S: Final = 900
-# One batch read; common/storage/table.py.
-_BATCH_SIZE: Final = 100
-# Each record that is read by its key costs at least half a unit; a query of a job's costs that for 8 KB of them.
-_QUERIED_FROM: Final = 5
 _READS_BETWEEN_CLOCK_READS: Final = 1_600
 # Days are rolled up from an hour after their end on, each tenant at its own time.
 _FIRST_ROLL_UP_TICK: Final = 6
 _ROLL_UP_TICKS: Final = 132
 _ROLLED_UP_DAYS: Final = 2
-# Executions of the newest part of the log that are handed on: about a second of work to decode.
-_MAX_RECENT: Final = 100_000
-# Of a bucket's log no further window is followed in a round after so many: some 60 MB of memory.
-_MAX_FOLLOWED: Final = 100_000
+# Executions of the newest part of a bucket's log that are looked at: of all buckets half a second of work to decode.
+_MAX_RECENT: Final = 5_000
 
 
 @dataclass(slots=True)
@@ -95,36 +90,8 @@ class _Round:
     is_new: bool
     # Up to where a bucket's log was followed, if not to its end.
     followed: dict[int, int] = field(default_factory=dict)
-    recent: list[Portion] = field(default_factory=list)
+    recent: list[Execution] = field(default_factory=list)
     log: LogRead = field(default_factory=LogRead)
-
-
-@dataclass(slots=True)
-class _Work:
-    """The runs of one bucket: those of the plan, those that changed or are looked at again, and the notes of these.
-
-    `enqueued`: the ids of those that must have a record. `recorded`: of those that had one.
-    """
-
-    # The log before this was read by earlier ticks, and that from `end` on is left to later ones.
-    begin: int
-    end: int
-    planned: dict[str, Execution] = field(default_factory=dict)
-    noted: dict[str, Execution] = field(default_factory=dict)
-    looks: list[Portion] = field(default_factory=list)
-    enqueued: set[str] = field(default_factory=set)
-    recorded: set[str] = field(default_factory=set)
-
-    def all(self) -> Iterable[Execution]:
-        """Each of them once."""
-        return chain(self.planned.values(), self.noted.values())
-
-    def again(self, at: int, execution: Execution) -> Again:
-        if execution.execution_id not in self.enqueued:
-            return Again(at, execution)
-        return Again(
-            at, execution, AGAIN_RECORDED if execution.execution_id in self.recorded else AGAIN_PLANNED
-        )
 
 
 @dataclass(slots=True)
@@ -139,6 +106,10 @@ class _Findings:
     missing: list[Execution] = field(default_factory=list)
     # The ids of executions that should have gone on.
     stuck: list[str] = field(default_factory=list)
+
+    def runs_of(self, tenant: str) -> int:
+        """How many changes of a tenant there are: the largest windows take some 30 s to write, and come last."""
+        return sum(map(len, self.changes[tenant].values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,53 +254,48 @@ class Projector:
         if contradictions:
             FoundContradictions(self.due).suspect(contradictions, self.clock.now())
 
-    def _work(self, bucket: int, begin: int, end: int, this_round: _Round) -> _Work:
-        work, done, recent = _Work(begin, end), this_round.done, this_round.recent
+    def _work(self, bucket: int, begin: int, end: int, this_round: _Round) -> Work:
+        work, done, recent = Work(begin, end), this_round.done, 0
         now = self.clock.now()
         now_window, recent_from, window = window_start(int(now)), _recent_from(now), begin
         # A look's window is not before `begin`: the tick that goes on from there has done those before.
         for portion in self.index.log.portions(min(begin, recent_from), now_window + 1, bucket):
-            if window < portion.window < work.end and len(work.planned) >= _MAX_FOLLOWED:
+            if window < portion.window < work.end and work.is_full:
                 work.end = portion.window
                 done.problems.append(f"the log of bucket {bucket} is left from {rfc3339(work.end)} on")
             window = portion.window
-            is_followed = begin <= portion.window < work.end
             if portion.kind == PLANNED:
                 this_round.log.add(portion)
-                if is_followed:
-                    work.enqueued |= self._add(work.planned, portion, done)
-                if portion.window >= recent_from and sum(read.count for read in recent) < _MAX_RECENT:
-                    recent.append(portion)
-            elif portion.kind == CHANGED:
-                if is_followed:
-                    self._add(work.noted, portion, done)
-            elif looked_at := self._add(work.noted, portion, done):
-                work.looks.append(portion)
-                if portion.kind != AGAIN:
-                    work.enqueued |= looked_at
-                if portion.kind == AGAIN_RECORDED:
-                    work.recorded |= looked_at
+                if portion.window >= recent_from and recent < _MAX_RECENT:
+                    executions = self._decoded(portion, done)
+                    recent += len(executions)
+                    this_round.recent += recently_due(executions, now)
+            if begin <= portion.window < work.end or portion.kind.startswith(AGAIN):
+                self.index.log.look_again(work.add(portion, self._decoded(portion, done), now))
         this_round.log.buckets.add(bucket)
+        if work.left_runs:
+            done.counts["left"] += work.left_runs
+            done.problems.append(
+                f"{work.left_runs} runs of {', '.join(sorted(work.tenants))} are left to later ticks"[:500]
+            )
         for execution_id in work.noted:
             work.planned.pop(execution_id, None)
         return work
 
-    def _add(self, named: dict[str, Execution], portion: Portion, done: Done) -> set[str]:
-        """Add a portion's executions by their ids, which it returns."""
-        execution_ids: set[str] = set()
+    def _decoded(self, portion: Portion, done: Done) -> list[Execution]:
+        """A portion's executions; of a damaged one none."""
+        executions: list[Execution] = []
         try:
             bodies = portion.bodies()
         except DAMAGE as error:  # the other portions go on
             done.problem(f"the log of {portion.window}", error)
-            return execution_ids
+            return executions
         for body in bodies:
             with suppress(UnreadableMessage):  # of a later version, which goes on from here
-                execution = Execution.decode(body)
-                named[execution.execution_id] = execution
-                execution_ids.add(execution.execution_id)
-        return execution_ids
+                executions.append(Execution.decode(body))
+        return executions
 
-    def _read(self, work: _Work, living: set[str], until: float, done: Done) -> _Findings:
+    def _read(self, work: Work, living: set[str], until: float, done: Done) -> _Findings:
         """Read the records, those of tenants with few runs first. What there is no time for is to be read again."""
         findings, now = _Findings(), self.clock.now()
         counts: defaultdict[str, int] = defaultdict(int)
@@ -353,12 +319,12 @@ class Projector:
         for first in range(0, len(executions), _READS_BETWEEN_CLOCK_READS):
             if self.clock.now() >= until:
                 unread = executions[first:]
-                findings.again += [work.again(_next_tick(now), execution) for execution in unread]
+                findings.again += [work.again(next_tick(now), execution) for execution in unread]
                 done.problems.append(f"no time to read {len(unread)} runs")
                 break
             part = executions[first : first + _READS_BETWEEN_CLOCK_READS]
             done.counts["read"] += len(part)
-            for_each(_batches(part, work.noted), read)
+            for_each(batches(part, work.noted), read)
         return findings
 
     def _records(self, executions: Sequence[Execution], *, consistent: bool) -> list[dict[str, Any] | None]:
@@ -367,7 +333,7 @@ class Projector:
             (keys.runs_of_job(execution.tenant, execution.job_id), execution.run_name)
             for execution in executions
         ]
-        if not consistent and len(executions) >= _QUERIED_FROM and len({pk for pk, _ in places}) == 1:
+        if not consistent and len(executions) >= QUERIED_FROM and len({pk for pk, _ in places}) == 1:
             (partition, first), (_, last) = min(places), max(places)
             query = Query(partition, sk_between=(first, last), attributes=ATTRIBUTES, consistent=False)
             records: Iterable[dict[str, Any]] = self.runs.query(query)
@@ -380,7 +346,7 @@ class Projector:
     def _note(
         self,
         findings: _Findings,
-        work: _Work,
+        work: Work,
         execution: Execution,
         record: dict[str, Any] | None,
         now: float,
@@ -409,13 +375,15 @@ class Projector:
         if entry.is_open or is_just_sent:
             findings.again.append(work.again(next_look(execution, run.stuck_since, now), execution))
 
-    def _merge(self, bucket: int, work: _Work, findings: _Findings, this_round: _Round) -> None:
+    def _merge(self, bucket: int, work: Work, findings: _Findings, this_round: _Round) -> None:
         """Put what was found into the windows. If that took long, a tenant's state is read once more."""
         merged: dict[tuple[str, int], ProjectedWindow] = {}
         living, done = this_round.living, this_round.done
         today = day_start(int(self.clock.now()))
 
         def merge(tenant: str) -> None:
+            if done.is_time_up:
+                raise Busy("no time to write its runs down")
             if self.clock.now() > living.trusted_until and not living.now({tenant}, []):
                 return
             if late := late_changes(findings.changes[tenant], this_round.windows_until[bucket]):
@@ -434,10 +402,10 @@ class Projector:
                     with suppress(Damaged):
                         self.days.roll_up(tenant, day, only_again=True)
 
-        failed = done.each(sorted(findings.changes), merge)
+        failed = done.each(sorted(findings.changes, key=findings.runs_of), merge)
         done.counts["windows"] += len(merged)
         if failed:
-            at = _next_tick(self.clock.now())
+            at = next_tick(self.clock.now())
             self.index.log.look_again(work.again(at, run) for run in work.all() if run.tenant in failed)
         damaged = self.platform.set(bucket, merged)
         done.errors += [
@@ -464,32 +432,6 @@ class Projector:
             this_round.done.each(list(self.days.missing(tenants, day)), roll_up)
 
 
-def _batches(executions: Sequence[Execution], noted: Mapping[str, Execution]) -> list[list[Execution]]:
-    """What is read together: planned runs of a job, a hundred other planned ones, or a hundred noted ones. Pure.
-
-    The executions are in the order of their jobs.
-    """
-    batches: list[list[Execution]] = []
-    planned_singly: list[Execution] = []
-    consistent: list[Execution] = []
-    for _, of_job in groupby(executions, key=lambda run: (run.tenant, run.job_id)):
-        planned: list[Execution] = []
-        for run in of_job:
-            (consistent if run.execution_id in noted else planned).append(run)
-        if len(planned) >= _QUERIED_FROM:
-            batches.append(planned)
-        else:
-            planned_singly += planned
-    for rest in (planned_singly, consistent):
-        batches += [rest[at : at + _BATCH_SIZE] for at in range(0, len(rest), _BATCH_SIZE)]
-    return batches
-
-
 def _recent_from(now: float) -> int:
     """Each round reads the log from here on."""
     return window_start(int(now)) - WINDOW_S
-
-
-def _next_tick(now: float) -> int:
-    """When the next tick may look: later than all that this one has looked at."""
-    return window_start(int(now)) + WINDOW_S

@@ -7,6 +7,8 @@ by time. It is made from the records after the fact (`scheduler/projector.py`), 
 An item of a few runs holds them itself. A larger window has its runs in portions, and the item has their totals and
 where each portion begins. A portion is never changed: a change writes a new one, and then the item, on the condition
 that nobody else has written it. So an item and its portions always agree. Merging the same runs again changes nothing.
+
+A tenant may have a million runs in ten minutes: however large a window is, the runs of a portion at a time are read.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import secrets
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final
 
 from common.cache import convert
@@ -38,6 +41,8 @@ MAX_INLINE: Final = 300
 # that has grown to twice of one of these is divided.
 PORTION_RUNS: Final = 3_000
 _PORTION_CHARS: Final = 180_000
+# So many portions are read in a request: compressed some 400 KB, at most 3 MB.
+_READ_AT_ONCE: Final = 8
 # A line beside its ids.
 _LINE_CHARS: Final = 40
 _MAX_TRIES: Final = 5
@@ -103,15 +108,6 @@ class ProjectedWindow:
         }
 
 
-@dataclass(slots=True)
-class _Change:
-    """A window after a change: new portions to write, and old ones that it no longer has."""
-
-    window: ProjectedWindow
-    written: dict[str, list[RunEntry]] = field(default_factory=dict)
-    dropped: list[str] = field(default_factory=list)
-
-
 Changes = Mapping[RunKey, RunEntry | None]
 
 
@@ -132,15 +128,23 @@ class ProjectedRuns:
         for _ in range(_MAX_TRIES):
             window = ProjectedWindow.from_item(stored) if stored else ProjectedWindow(start, RunTotals(), [])
             self.require_readable(tenant, window)
-            change = self._changed(tenant, window, changes, expires_at)
-            if change is None:
+            written: list[str] = []
+            try:
+                after = self._changed(tenant, window, changes, expires_at, written)
+            except Exception:
+                self._drop(tenant, start, written)
+                raise
+            if after is None:
                 return window
             try:
-                self._write(tenant, change)
+                self._write(tenant, after)
             except ConditionFailed as conflict:
+                self._drop(tenant, start, written)
                 stored = conflict.existing or self._item(tenant, start)
                 continue
-            return change.window
+            kept = {portion.name for portion in after.portions}
+            self._drop(tenant, start, (old.name for old in window.portions if old.name not in kept))
+            return after
         raise Busy(f"the runs of {tenant!r} from {start} on are being written by others")
 
     def window(self, tenant: str, start: int) -> ProjectedWindow | None:
@@ -150,8 +154,8 @@ class ProjectedRuns:
 
     def is_whole(self, tenant: str, window: ProjectedWindow) -> bool:
         """Whether all of it can be read."""
-        places = range(len(window.portions))
-        return not window.is_damaged and None not in self._portions(tenant, window, places).values()
+        parts = self._portions(tenant, window, range(len(window.portions)))
+        return not window.is_damaged and all(runs is not None for _, runs in parts)
 
     def require_readable(self, tenant: str, window: ProjectedWindow) -> None:
         """Raises Damaged."""
@@ -160,8 +164,9 @@ class ProjectedRuns:
 
     def remove(self, tenant: str, start: int) -> None:
         """Remove a window, so that it can be made anew from its runs."""
-        portions = Query(keys.projected_portions(tenant), sk_prefix=f"{start:010d}#")
-        windows = Query(keys.projected_windows(tenant), sk_prefix=f"{start:010d}")
+        key_only = ("pk", "sk")
+        portions = Query(keys.projected_portions(tenant), sk_prefix=f"{start:010d}#", attributes=key_only)
+        windows = Query(keys.projected_windows(tenant), sk_prefix=f"{start:010d}", attributes=key_only)
         for item in [*self._table.query(portions), *self._table.query(windows)]:
             self._table.delete(keys.key_of(item))
 
@@ -227,87 +232,69 @@ class ProjectedRuns:
             window = windows[start] if start in windows else self.window(tenant, start)
             if window is None:
                 continue
-            runs = window.runs
-            if runs is None:
-                places = {window.place_of(key) for key in keys_of_window}
-                parts = self._portions(tenant, window, places).values()
-                runs = [run for part in parts for run in part or ()]
+            places = sorted({window.place_of(key) for key in keys_of_window})
+            parts = self._portions(tenant, window, places) if window.runs is None else [(0, window.runs)]
             names = set(keys_of_window)
-            entries |= {run.key: run for run in runs if run.key in names}
+            for _, runs in parts:
+                entries |= {run.key: run for run in runs or () if run.key in names}
         return entries
 
     def _item(self, tenant: str, start: int) -> Item | None:
         return self._table.get(keys.projected_window(tenant, start))
 
     def _changed(
-        self, tenant: str, window: ProjectedWindow, changes: Changes, expires_at: int
-    ) -> _Change | None:
-        """The window with the changes; None if it has them already."""
-        if window.runs is not None:
-            return _changed_inline(window, changes, expires_at)
-        touched: dict[int, dict[RunKey, RunEntry | None]] = {}
-        for key, entry in changes.items():
-            touched.setdefault(window.place_of(key), {})[key] = entry
-        old, totals = self._before(tenant, window, touched)
-        portions: list[PortionStart] = []
-        change = _Change(window)
-        for place, portion in enumerate(window.portions):
-            if place not in touched:
-                portions.append(portion)
-                continue
-            before = old[portion.name]
-            runs, is_changed = _merged(before or [], touched[place], totals)
-            if not is_changed and before is not None:
-                portions.append(portion)
-                continue
-            change.dropped.append(portion.name)
-            for part in _parts(runs):
-                name = secrets.token_hex(5)
-                portions.append(PortionStart(part[0].key, name))
-                change.written[name] = part
-        if not change.dropped:
-            return None
-        change.window = replace(
-            window,
-            totals=totals,
-            portions=tuple(portions),
-            version=window.version + 1,
-            expires_at=max(window.expires_at, expires_at),
-        )
-        return change
-
-    def _before(
-        self, tenant: str, window: ProjectedWindow, places: Iterable[int]
-    ) -> tuple[dict[str, list[RunEntry] | None], RunTotals]:
-        """The runs of these portions, and the totals of all."""
-        old, totals = self._portions(tenant, window, places), RunTotals()
+        self, tenant: str, window: ProjectedWindow, changes: Changes, expires_at: int, written: list[str]
+    ) -> ProjectedWindow | None:
+        """The window with the changes; None if it has them already. `written` gets the names of its new portions."""
+        totals, expires_at = RunTotals(), max(window.expires_at, expires_at)
         totals.merge(window.totals)
-        if None in old.values() and self.window(tenant, window.start) == window:
-            # No step of ours removes a portion without a change of the item.
-            raise _damaged(tenant, window)
-        return old, totals
+        after = replace(window, totals=totals, version=window.version + 1, expires_at=expires_at)
+        if window.runs is not None:
+            runs, is_changed = _merged(window.runs, changes, totals)
+            if not is_changed:
+                return None
+            if len(runs) <= MAX_INLINE:
+                return replace(after, runs=runs)
+            return replace(after, runs=None, portions=tuple(self._stored(tenant, after, runs, written)))
+        touched: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
+        for key, entry in changes.items():
+            touched[window.place_of(key)][key] = entry
+        unchanged = [[portion] for portion in window.portions]
+        portions = unchanged.copy()
+        for place, before in self._portions(tenant, window, sorted(touched)):
+            if before is None and self.window(tenant, window.start) == window:
+                # No step of ours removes a portion without a change of the item.
+                raise _damaged(tenant, window)
+            runs, is_changed = _merged(before or [], touched.pop(place), totals)
+            if is_changed or before is None:
+                portions[place] = list(self._stored(tenant, after, runs, written))
+        if portions == unchanged:
+            return None
+        return replace(after, portions=tuple(chain.from_iterable(portions)))
+
+    def _stored(
+        self, tenant: str, window: ProjectedWindow, runs: list[RunEntry], written: list[str]
+    ) -> Iterator[PortionStart]:
+        """Write runs as new portions. Raises Busy."""
+        for part in _parts(runs):
+            written.append(name := secrets.token_hex(5))
+            key = keys.projected_portion(tenant, window.start, name)
+            self._table.put({**key, "runs": encode(part), "expires_at": window.expires_at})
+            yield PortionStart(part[0].key, name)
 
     def _portions(
-        self, tenant: str, window: ProjectedWindow, places: Iterable[int]
-    ) -> dict[str, list[RunEntry] | None]:
-        """The runs of portions by name; None: it is gone or damaged."""
-        portion_keys = [
-            keys.projected_portion(tenant, window.start, window.portions[place].name) for place in places
-        ]
-        runs = {_name(item): _decoded(item) for item in self._table.get_many(portion_keys)}
-        return {_name(key): runs.get(_name(key)) for key in portion_keys}
+        self, tenant: str, window: ProjectedWindow, places: Sequence[int]
+    ) -> Iterator[tuple[int, list[RunEntry] | None]]:
+        """The runs of the portions in these places, one portion at a time; None: it is gone or damaged."""
+        for first in range(0, len(places), _READ_AT_ONCE):
+            named = {window.portions[place].name: place for place in places[first : first + _READ_AT_ONCE]}
+            portion_keys = [keys.projected_portion(tenant, window.start, name) for name in named]
+            items = {_name(item): item for item in self._table.get_many(portion_keys)}
+            for name, place in named.items():
+                yield place, _decoded(items[name]) if name in items else None
 
-    def _write(self, tenant: str, change: _Change) -> None:
-        """New portions, then the item, then the removal of old portions. Raises ConditionFailed, Busy."""
-        window = change.window
-        for name, runs in change.written.items():
-            self._table.put(
-                {
-                    **keys.projected_portion(tenant, window.start, name),
-                    "runs": encode(runs),
-                    "expires_at": window.expires_at,
-                }
-            )
+    def _write(self, tenant: str, window: ProjectedWindow) -> None:
+        """Write the item, whose new portions are stored. Raises ConditionFailed, Busy."""
         unchanged = Expression("attribute_not_exists(pk)", {})
         if window.version > 1:
             unchanged = Expression("#version = :before", {":before": window.version - 1})
@@ -317,9 +304,7 @@ class ProjectedRuns:
         except ConditionFailed as conflict:
             # If the answer was lost and botocore repeated the write, the item is ours.
             if conflict.existing != item:
-                self._drop(tenant, window.start, change.written)
                 raise
-        self._drop(tenant, window.start, change.dropped)
 
     def _drop(self, tenant: str, start: int, names: Iterable[str]) -> None:
         for name in names:
@@ -332,27 +317,6 @@ def totals_of(runs: Iterable[RunEntry]) -> RunTotals:
     for run in runs:
         totals.add_entry(run)
     return totals
-
-
-def _changed_inline(window: ProjectedWindow, changes: Changes, expires_at: int) -> _Change | None:
-    totals = RunTotals()
-    totals.merge(window.totals)
-    runs, is_changed = _merged(window.runs or [], changes, totals)
-    if not is_changed:
-        return None
-    after = replace(
-        window,
-        totals=totals,
-        runs=runs,
-        version=window.version + 1,
-        expires_at=max(window.expires_at, expires_at),
-    )
-    if len(runs) <= MAX_INLINE:
-        return _Change(after)
-    written = {secrets.token_hex(5): part for part in _parts(runs)}
-    portions = tuple(PortionStart(part[0].key, name) for name, part in written.items())
-    after = replace(after, runs=None, portions=portions)
-    return _Change(after, written)
 
 
 def _merged(runs: Sequence[RunEntry], changes: Changes, totals: RunTotals) -> tuple[list[RunEntry], bool]:

@@ -162,7 +162,7 @@ def test_a_restored_log_is_followed_in_parts_that_fit_into_memory(monkeypatch: p
         return had_records
 
     monkeypatch.setattr("scheduler.projector.had_records", spied)
-    monkeypatch.setattr("scheduler.projector._MAX_FOLLOWED", 60)
+    monkeypatch.setattr("scheduler.followed.MAX_HELD", 120)
     followed = [followed_until(world)]
     for tick in range(1, 9):
         world.run_until(rfc3339(NOW + 600 * tick), ticks=True)

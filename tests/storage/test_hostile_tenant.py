@@ -13,6 +13,7 @@ What one tenant could do to others, or to itself only by chance, and the tests t
 | thousands of deleted jobs | tests/api/test_deleted_jobs.py, tests/storage/test_hostile_tenant.py |
 | removals of large groups | tests/platform/test_removal.py |
 | a window of jobs with long ids | tests/flows/test_comparison.py |
+| a million runs in ten minutes | tests/flows/test_many_runs.py |
 | names that hang | tests/executor/test_resolver.py |
 | subscriptions to slow addresses | tests/notices/test_hostile.py |
 """
