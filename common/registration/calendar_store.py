@@ -9,6 +9,9 @@ When a change of a calendar takes effect:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec import to_builtins
 from msgspec.structs import replace
 
@@ -18,7 +21,6 @@ from common.jobs.calendars import Calendar, Calendars
 from common.jobs.guards import DELETING, NamedDeletion, named_calendars
 from common.jobs.store import JobStore
 from common.limits import CALENDAR_NAME_CHARS, MAX_TENANT_CALENDARS
-from common.registration.calendar_sources import resolved
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
@@ -39,16 +41,23 @@ class CalendarStore(Calendars):
         self._audited = audited
 
     def put(
-        self, tenant: str, name: str, raw: object, now: float, expected_revision: int | None = None
+        self,
+        tenant: str,
+        name: str,
+        definition: Mapping[str, Any],
+        now: float,
+        expected_revision: int | None = None,
     ) -> Calendar:
-        """Store a calendar or replace the whole of it; `raw` is what `calendar_sources.resolved` takes.
+        """Store a calendar or replace the whole of it; `definition` has the fields of a CalendarDefinition.
 
         Nothing is stored if nothing changes. With the expected revision NONE_YET it only creates.
         Raises InvalidInput, Conflict, Busy; with an expected revision RevisionMismatch and NotFound. Nothing is stored
         then.
         """
         check_id("name", name, CALENDAR_NAME_CHARS)
-        dates, source = resolved(raw, int(now))
+        dates = tuple(sorted(set(definition["dates"])))
+        noted = definition.get("source") or {}
+        source = {key: value for key, value in noted.items() if value is not None} or {"kind": "dates"}
 
         def attempt() -> Calendar:
             addition = Addition(self.table, keys.additions(tenant, "calendars"))
@@ -61,7 +70,7 @@ class CalendarStore(Calendars):
                 tenant=tenant,
                 name=name,
                 text=",".join(dates),
-                source=dict(source),
+                source=source,
                 created_at=int(now),
                 updated_at=int(now),
             )

@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import cache
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import NODEFAULT, Meta, Struct, structs
+from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import replace
 
 from common.declared import Check
@@ -35,20 +34,19 @@ MAX_SCHEDULES: Final = 10
 TOLERANCE_S: Final = 60
 
 
-def is_date(text: object) -> bool:
-    """Whether the text is an ISO date, such as 2026-12-24."""
-    if not isinstance(text, str) or not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _check_date(path: str, text: str) -> None:
-    if not is_date(text):
-        raise InvalidInput(path, "must be a date", value=text, accepted="dates like 2025-12-24")
+    try:
+        # `fromisoformat` also reads 20261224 and 2026-W52-4.
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text):
+            return
+    except ValueError:
+        pass
+    raise InvalidInput(path, "must be a date", value=text, accepted=_DATE)
+
+
+_DATE: Final = "dates like 2025-12-24"
+# A day of the calendar, in the job's own time zone.
+LocalDate = Annotated[str, Meta(extra={"accepted": _DATE}), Check(_check_date)]
 
 
 def _name(longest: int) -> Meta:
@@ -71,11 +69,12 @@ def _check_json(path: str, value: object) -> None:
 Json = Annotated[Any, Check(_check_json)]
 
 
-class ExcludeDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+# `omit_defaults` compares by identity: defaults here are None, an empty list, a word of a Literal or a small number.
+class ExcludeDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Dates on which a job does not fire."""
 
     dates: Annotated[
-        list[Annotated[str, Meta(extra={"accepted": "dates like 2025-12-24"}), Check(_check_date)]],
+        list[LocalDate],
         Meta(
             max_length=MAX_EXCLUDED_DATES,
             description="Local dates (2026-12-24) on which the job does not fire.",
@@ -94,7 +93,7 @@ class ExcludeDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     ] = []
 
 
-class PaceDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PaceDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """How many executions a second all jobs with the same key may have, and how far that may delay them."""
 
     per_second: Annotated[
@@ -117,7 +116,7 @@ class PaceDefinition(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = None
 
 
-class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SingleSchedule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Fire times: exactly one of `cron`, `every` and `at`."""
 
     cron: Annotated[
@@ -259,7 +258,7 @@ class ScheduleDefinition(SingleSchedule, frozen=True, kw_only=True):
 
     def written(self) -> dict[str, Any]:
         """The schedule as the client wrote it, without absent fields and defaults."""
-        return _written(self)
+        return dict(to_builtins(self))
 
     def singles(self) -> Iterator[tuple[str, SingleSchedule]]:
         """Each of several schedules, or itself, with its place in the definition."""
@@ -273,28 +272,6 @@ class ScheduleDefinition(SingleSchedule, frozen=True, kw_only=True):
         for place, schedule in enumerate(self.schedules or ()):
             if schedule.payload_patch is not None:
                 yield place, schedule.payload_patch
-
-
-def _written(part: Struct) -> dict[str, Any]:
-    written: dict[str, Any] = {}
-    for name, default in _defaults(type(part)):
-        value = getattr(part, name)
-        if value is None or value == default:
-            continue
-        if isinstance(value, Struct):
-            value = _written(value)
-        elif name == "schedules":
-            value = [_written(schedule) for schedule in value]
-        written[name] = value
-    return written
-
-
-@cache
-def _defaults(kind: type[Struct]) -> tuple[tuple[str, Any], ...]:
-    """The fields and their defaults. Reading a declaration takes a millisecond."""
-    return tuple(
-        (known.name, [] if known.default is NODEFAULT else known.default) for known in structs.fields(kind)
-    )
 
 
 def anchored_as(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.api.calls import Office
 from tests.worlds import job
 
@@ -132,3 +134,14 @@ def test_a_bad_calendar_is_refused_by_name(office: Office) -> None:
         assert (refused.status, refused.json["errors"][0]["field"]) == (400, field), body
     assert office.alice("PUT", "/v1/calendars/a%23b", {"dates": []}).status in (400, 404)
     assert office.alice("GET", "/v1/calendars").json["calendars"] == []
+
+
+@pytest.mark.parametrize(
+    "body", [{"country": "DE"}, {"icalendar": "BEGIN:VCALENDAR"}, {"dates": [], "country": "DE"}]
+)
+def test_the_api_names_the_command_that_resolves_other_sources(
+    office: Office, body: dict[str, object]
+) -> None:
+    """It answers the same with and without the libraries, on a laptop and in Lambda."""
+    (problem,) = office.alice("PUT", "/v1/calendars/holidays", body).json["errors"]
+    assert "the minute8 command resolves" in problem["accepted"]

@@ -189,7 +189,7 @@ def test_every_module_of_the_api_can_be_imported_beside_foreign_ones(without_htt
         "        if not module.name.endswith('issuer_keys'):\n"
         "            importlib.import_module(module.name)\n"
         "from minute8.api.app import ROUTES\n"
-        "from minute8._common.registration.icalendar_dates import all_day_dates; import datetime\n"
+        "from minute8.cli.icalendar_dates import all_day_dates; import datetime\n"
         "text = 'BEGIN:VCALENDAR\\r\\nEND:VCALENDAR\\r\\n'\n"
         "day = datetime.date(2026, 1, 1)\n"
         "print(len(ROUTES), all_day_dates(text, day, day).events)"
@@ -227,7 +227,7 @@ def test_every_module_of_it_can_be_imported(command: Path) -> None:
 def test_the_reader_of_icalendar_finds_itself_in_a_process_of_its_own(command: Path) -> None:
     code = (
         "from datetime import date;"
-        "from minute8._common.registration.icalendar_dates import all_day_dates;"
+        "from minute8.cli.icalendar_dates import all_day_dates;"
         "text = 'BEGIN:VCALENDAR\\r\\nBEGIN:VEVENT\\r\\nUID:1\\r\\nDTSTART;VALUE=DATE:20261224\\r\\n"
         "END:VEVENT\\r\\nEND:VCALENDAR\\r\\n';"
         "print(*all_day_dates(text, date(2026, 1, 1), date(2026, 12, 31)).dates)"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
+from common.errors import InvalidInput
 from common.jobs.calendars import Calendar
 from common.limits import CALENDAR_NAME_CHARS, MAX_PAGE
-from common.registration.calendar_sources import refuse_unresolved
 from common.registration.calendar_store import CalendarStore, jobs_that_end
 from common.timing.instants import rfc3339
 from minute8.api.http.paging import read_key, write_cursor
@@ -45,7 +45,7 @@ def put_calendar(services: Services, request: Request) -> Response:
     none yet. The same dates change nothing. `conflict`: the tenant has 100 calendars.
     `warnings` name the jobs that fire never again by these dates. A change reads the tenant's jobs.
     """
-    refuse_unresolved(request.object())
+    _refuse_sources(request.object())
     body: NewCalendar = request.shaped()
     calendar = _calendars(services).put(
         request.tenant, request.path["name"], to_builtins(body), request.now, request.expected_revision()
@@ -87,6 +87,18 @@ def list_calendars(services: Services, request: Request) -> Response:
     page = calendars[:limit]
     cursor = write_cursor(request.tenant, "calendars", page[-1].name) if len(calendars) > limit else None
     return Response({"calendars": [_view(calendar) for calendar in page], "next_cursor": cursor})
+
+
+def _refuse_sources(fields: Mapping[str, Any]) -> None:
+    """Raises InvalidInput if a field names a source that only the command resolves."""
+    for kind in ("icalendar", "country"):
+        if fields.get(kind) is not None:
+            raise InvalidInput(
+                kind,
+                "is not resolved here",
+                accepted='{"dates": […]}; the minute8 command resolves countries and iCalendar files and sends their'
+                " dates",
+            )
 
 
 def _calendars(services: Services) -> CalendarStore:

@@ -6,29 +6,14 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from common.declared import Check
-from common.registration.calendar_sources import check_dates, check_source
-from minute8.api.shapes.base import Instant, NextCursor, RequestBody, ResponseBody, Revision
+from common.registration.calendar_definition import CalendarDefinition
+from minute8.api.shapes.base import Instant, NextCursor, ResponseBody, Revision
 
 
-class NewCalendar(RequestBody):
+class NewCalendar(CalendarDefinition):
     """A calendar's dates. The command `minute8` makes them of iCalendar files and countries."""
 
     examples: ClassVar = [{"dates": ["2026-12-24", "2026-12-25"]}]
-
-    dates: Annotated[
-        list[str],
-        Check(check_dates),
-        Meta(
-            description="Local dates. A job that names the calendar does not fire on them, in its own time zone.",
-            examples=[["2026-12-24"]],
-        ),
-    ]
-    source: Annotated[
-        dict[str, Any] | None,
-        Check(check_source),
-        Meta(description="A small note of where the dates are from."),
-    ] = None
 
 
 class CalendarView(ResponseBody):

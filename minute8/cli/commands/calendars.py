@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import typer
 
 from common.errors import InvalidInput
-from common.registration.calendar_sources import resolved
 from common.timing.excluded_days import Dates
 from common.timing.instants import relative
+from minute8.cli.calendar_sources import resolved
 from minute8.cli.commands.apply import CHANGES
 from minute8.cli.fire_changes import Consequences, consequences, dates_by_name, resolved_schedule, show_fires
 from minute8.cli.options import AsJson, with_options

@@ -22,12 +22,12 @@ from common.clock import SystemClock
 from common.errors import InvalidInput
 from common.preview.preview import MAX_COUNT, Preview, check_count, read_schedule
 from common.preview.preview import preview as look_ahead
-from common.registration.calendar_sources import resolved
 from common.registration.job_warnings import catch_up_warnings
 from common.timing.durations import duration_text, parse_instant
 from common.timing.excluded_days import Dates, ExcludedDays, OutsideDays
 from common.timing.fires import next_fires
 from common.timing.instants import rfc3339
+from minute8.cli.calendar_sources import resolved
 from minute8.cli.clock_picture import CELL_S, Cell, ClockPicture, clock_pictures
 from minute8.cli.job_options import read_json, read_json_file
 from minute8.cli.options import AsJson, with_options

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from common.errors import InvalidInput
-from common.registration.calendar_sources import refuse_unresolved, resolved
-from common.registration.icalendar_dates import all_day_dates
+from minute8.cli.calendar_sources import resolved
+from minute8.cli.icalendar_dates import all_day_dates
 from tests.worlds import at
 
 NOW = at("2026-11-21T03:12:00Z")
@@ -165,10 +165,3 @@ def test_every_day_of_the_horizon_fits() -> None:
     read_dates = dates("DTSTART;VALUE=DATE:20000101|RRULE:FREQ=DAILY")
     days = (date(2031, 12, 31) - date(2026, 1, 1)) // timedelta(days=1) + 1
     assert len(read_dates) == days == 2_191
-
-
-@pytest.mark.parametrize("raw", [{"country": "DE"}, {"icalendar": ics()}, {"dates": [], "country": "DE"}])
-def test_the_api_names_the_command_that_resolves_other_sources(raw: object) -> None:
-    """The API answers the same with and without the libraries, on a laptop and in Lambda."""
-    with pytest.raises(InvalidInput, match="the minute8 command resolves"):
-        refuse_unresolved(raw)

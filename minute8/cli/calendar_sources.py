@@ -13,62 +13,18 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from common.declared import read
 from common.errors import InvalidInput, shown
-from common.limits import MAX_DATES, MAX_SOURCE_CHARS
-from common.registration.schedule_definition import is_date
+from common.limits import MAX_DATES
+from common.registration.calendar_definition import CalendarDefinition
 
-"""More than every day of the years that are resolved; some 27 KB as it is stored."""
+# A recurring source is resolved for this year and so many more: store it again once a year.
 YEARS_AHEAD: Final = 5
-"""A recurring source is resolved for this year and so many more: store it again once a year."""
 
 _KINDS: Final = ("dates", "icalendar", "country")
 _CODE: Final = re.compile(r"[A-Za-z0-9-]{1,8}")
 
 Resolved = tuple[tuple[str, ...], dict[str, Any]]
-
-
-def refuse_unresolved(fields: object) -> object:
-    """The fields, unless they name a source that only the command resolves. Raises InvalidInput."""
-    for kind in _KINDS[1:]:
-        if isinstance(fields, Mapping) and fields.get(kind) is not None:
-            raise InvalidInput(
-                kind,
-                "is not resolved here",
-                accepted='{"dates": […]}; the minute8 command resolves countries and iCalendar files and sends their'
-                " dates",
-            )
-    return fields
-
-
-def check_dates(field: str, dates: object) -> list[str]:
-    """The dates as they were given. Raises InvalidInput."""
-    if not isinstance(dates, list | tuple):
-        raise InvalidInput(field, "is not a list", value=dates, accepted='a list such as ["2026-12-24"]')
-    if len(dates) > MAX_DATES:
-        raise InvalidInput(field, f"are {len(dates)}", accepted=f"at most {MAX_DATES} dates")
-    for position, text in enumerate(dates):
-        if not is_date(text):
-            accepted = "a date such as 2026-12-24"
-            raise InvalidInput(f"{field}.{position}", "is not a date", value=text, accepted=accepted)
-    return list(dates)
-
-
-def check_source(field: str, source: object) -> dict[str, Any]:
-    """The description of a source, without empty fields; None says nothing. Raises InvalidInput."""
-    if source is None:
-        return {}
-    if (
-        not isinstance(source, Mapping)
-        or not all(key and _is_small(value) for key, value in source.items())
-        or len(str(source)) > MAX_SOURCE_CHARS
-    ):
-        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
-        raise InvalidInput(field, "must be a small object", value=source, accepted=accepted)
-    return {key: value for key, value in source.items() if value is not None}
-
-
-def _is_small(value: object) -> bool:
-    return value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 53)
 
 
 def resolved(raw: object, now: int) -> Resolved:
@@ -102,12 +58,12 @@ def resolved(raw: object, now: int) -> Resolved:
 
 
 def _of_dates(fields: Mapping[str, Any], year: int) -> Resolved:
-    source = check_source("source", fields.get("source"))
-    return _ascending(check_dates("dates", fields["dates"])), source or {"kind": "dates"}
+    calendar = read(fields, CalendarDefinition, "calendar")
+    return _ascending(calendar.dates), calendar.source or {"kind": "dates"}
 
 
 def _of_icalendar(fields: Mapping[str, Any], year: int) -> Resolved:
-    from common.registration.icalendar_dates import all_day_dates
+    from minute8.cli.icalendar_dates import all_day_dates
 
     first, last = date(year, 1, 1), date(year + YEARS_AHEAD, 12, 31)
     events = all_day_dates(fields["icalendar"], first, last)
