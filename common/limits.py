@@ -132,8 +132,10 @@ PAYLOAD_LEVELS: Final = 64
 #   {INPUT_BYTES:KiB} | 400 |
 RENDERED_BYTES: Final = 224 * _KIB
 INPUT_BYTES: Final = 256 * _KIB
-# | payload that a schedule patches | {PATCHED_BYTES:KiB} with the patch | 400 |
+# | payload that a schedule patches | {PATCHED_BYTES:KiB} with the patch, which has at most
+#   {MAX_PATCH_BYTES:KiB} | 400 |
 PATCHED_BYTES: Final = 64 * _KIB
+MAX_PATCH_BYTES: Final = 1 * _KIB
 # | placeholders in a payload | {MAX_PLACEHOLDERS} | 400 |
 MAX_PLACEHOLDERS: Final = 1_000
 # | what preparing a call takes, in sum | {PREPARATION_POINTS} points, each 0.1 ms of a processor: {CALENDAR_POINTS} for

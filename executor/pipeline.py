@@ -71,7 +71,7 @@ Note = Callable[[Called | Decided, Report, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Stage two. `kinds` are the supported kinds of target. `tenants` returns each tenant's rules."""
+    """Takes executions through the stages. `kinds`: those of targets. `tenants` returns each tenant's rules."""
 
     due_jobs: DueJobs
     runs: Runs
@@ -339,7 +339,7 @@ class Executor:
             return Decided(attempt.claim, attempt.job, permits)
         if permits:
             attempt = replace(attempt, claim=replace(attempt.claim, permits=permits))
-        claimed = self._claimed(attempt, self.clock.now(), self.call_delay)
+        claimed = self._with_claim(attempt, self.clock.now(), self.call_delay)
         refusal = self.runs.claim(claimed.claim, attempt.status)
         if refusal is None:
             return claimed
@@ -367,7 +367,7 @@ class Executor:
         if len(attempts) < 2:
             return list(batch)
         now = self.clock.now()
-        claimed = [self._claimed(attempt, now, self.joint_call_delay) for attempt in attempts.values()]
+        claimed = [self._with_claim(attempt, now, self.joint_call_delay) for attempt in attempts.values()]
         certain = [False] * len(claimed)
         with telemetry.tolerated("not claimed together: each claims by itself"):
             certain = self.runs.claim_together([(item.claim, item.attempt.status) for item in claimed])
@@ -377,11 +377,12 @@ class Executor:
         }
         return [done.get(id(item), item) for item in batch]
 
-    def _claimed(self, attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
+    def _with_claim(self, attempt: Admitted, now: float, delay: CallDelay) -> Claimed:
         """The attempt with a claim that is sent now, from when its lease counts.
 
         A claim that was sent before may have been written: then that lease stays.
         """
+        # A copy: other threads add to it.
         bits = sum(1 << position for position in attempt.delivery.handed_over.copy())
         is_first = attempt.claim.called_at is None
         lease_until = _lease_until(attempt.timeout_s, now) if is_first else attempt.claim.lease_until

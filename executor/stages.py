@@ -143,7 +143,10 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An attempt whose claim this executor wrote at `claimed_at`. `delay` estimated when the call goes out."""
+    """An attempt with its claim, which is sent at `claimed_at`. `delay` estimated when the call goes out.
+
+    Until that write succeeds, only the pipeline has it.
+    """
 
     attempt: Admitted
     claim: Claim

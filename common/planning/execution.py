@@ -128,7 +128,7 @@ class Execution:
         )
         if self.attempt != 1:
             body += f',"attempt":{self.attempt}'
-        if self.trigger != SCHEDULE:
+        if self.trigger != SCHEDULE or self.trigger_id:
             body += f',"trigger":{_quoted(self.trigger)},"trigger_id":{_quoted(self.trigger_id)}'
         if self.throttles:
             body += f',"throttles":{self.throttles}'

@@ -49,7 +49,7 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
 
-# A change of an ended run is noted from this time after it was due on, for the projection of runs.
+# A run that changes later than this after it was due is noted: the projection reads each run ten minutes after.
 CHANGED_AFTER_S: Final = 540
 # The start of a run without a record is noted if it is later than this.
 STARTED_AFTER_S: Final = 12 * 3_600

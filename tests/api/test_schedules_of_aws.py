@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from common.jobs.spec import Policies
 from common.storage import keys
 from minute8.eventbridge.api.operation import SchedulerRequest
 from minute8.eventbridge.api.schedules import ScheduleWrite
@@ -599,10 +600,18 @@ def test_an_update_keeps_what_aws_cannot_say(office: Office, aws: Aws) -> None:
         "tags": ["team:money"],
         "catch_up": "all",
         "timeout_s": 120,
+        "start_deadline_s": 600,
+        "pause_after_failures": 5,
+        "on_crash": "fail",
         "owner": "ann",
+        "runbook": "https://runbooks.example/nightly",
         "overlap": "skip",
         "alert": {"no_success_for_s": 86_400},
+        "concurrency": {"key": "database", "limit": 2},
     }
+    of_aws = {"name", "retry", "dead_letter", "after_completion"}
+    of_callbacks = {"completion", "callback_timeout_s"}
+    assert own.keys() | of_aws | of_callbacks == set(Policies.__struct_fields__)
     assert office.alice("PATCH", "/v1/jobs/nightly", own).status == 200
     stored = office.alice("GET", "/v1/jobs/nightly").json
     client.update_schedule(**schedule("rate(2 hours)", Target=waited))
@@ -612,3 +621,4 @@ def test_an_update_keeps_what_aws_cannot_say(office: Office, aws: Aws) -> None:
     client.update_schedule(**schedule("rate(2 hours)"))
     of_event = office.alice("GET", "/v1/jobs/nightly").json
     assert (of_event["owner"], of_event["overlap"], of_event["alert"]) == ("ann", "allow", None)
+    assert (of_event["concurrency"], of_event["runbook"]) == (None, "https://runbooks.example/nightly")

@@ -10,10 +10,13 @@ import httpx
 import pytest
 from msgspec import structs
 
+from common.jobs.spec import Policies
 from common.registration.definition import JobDefinition
 from minute8.cli.commands import define
 from tests.cli.conftest import Desk
 from tests.worlds import ARN, job
+
+LETTERS = "arn:aws:sqs:us-east-1:123456789012:dead"
 
 
 def test_create_show_list_and_next(desk: Desk) -> None:
@@ -388,22 +391,34 @@ def test_output_of_show_can_be_sent_back(desk: Desk) -> None:
 
 
 def test_show_tells_the_whole_job(desk: Desk) -> None:
-    words = ("--overlap", "skip", "--on-crash", "fail", "--owner", "team-a", "--runbook", "https://x.example")
-    desk(
-        "jobs",
-        "create",
-        "report",
-        "--cron",
-        "0 3 * * *",
-        "--target",
-        ARN,
-        *words,
-        "--exclude-date",
-        "2026-12-24",
-    )
+    shown_as: dict[str, tuple[object, str]] = {
+        "name": ("Rent", "name Rent"),
+        "tags": (["money", "eu"], "tags money, eu"),
+        "timeout_s": (90, "time limit 1 min 30 s"),
+        "completion": ("callback", "completion by a callback within 2 h"),
+        "callback_timeout_s": (7_200, "completion by a callback within 2 h"),
+        "retry": ({"max_attempts": 7}, "max_attempts 7"),
+        "start_deadline_s": (600, "start deadline 10 min"),
+        "catch_up": ("all", "catch-up all"),
+        "overlap": ("skip", "overlap skip"),
+        "pause_after_failures": (5, "pause after 5 failures"),
+        "on_crash": ("fail", "on crash fail"),
+        "after_completion": ("delete", "after completion delete"),
+        "dead_letter": (LETTERS, f"dead letter {LETTERS}"),
+        "alert": ({"longer_than_s": 3_600}, "alert longer_than_s 3600"),
+        "concurrency": ({"key": "database", "limit": 2}, "concurrency key database, limit 2"),
+        "owner": ("team-a", "owner team-a"),
+        "runbook": ("https://x.example", "runbook https://x.example"),
+    }
+    assert shown_as.keys() == set(Policies.__struct_fields__)
+    schedule = {"cron": "0 3 * * *", "end_at": "2027-01-01T00:00:00Z", "exclude": {"dates": ["2026-12-24"]}}
+    fields = {name: value for name, (value, _) in shown_as.items()}
+    definition = {"schedule": schedule, "target": {"kind": "lambda", "arn": ARN}, **fields}
+    created = desk.office.alice("PUT", "/v1/jobs/report", definition)
+    assert created.status == 201, created.json
     shown = " ".join(desk("jobs", "show", "report").out.split())
-    for part in ("overlap skip", "on crash fail", "owner team-a", "runbook https://x.example", "2026-12-24"):
-        assert part in shown
+    for words in (*(words for _, words in shown_as.values()), "2026-12-24"):
+        assert words in shown
 
 
 def test_another_server_is_named_as_such(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -131,3 +132,32 @@ def test_functions_stay_simple() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (count := branches(node)) > 15
     }
     assert complex_functions == {}
+
+
+def rooms_imported_by(room: str) -> set[str]:
+    """The rooms of `common/` that a room or stage imports, by their names."""
+    modules = {
+        node.module
+        for path in files(room)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module
+    }
+    imported = {module.split(".")[1] for module in modules if module.startswith("common.")}
+    return {name for name in imported if (ROOT / "common" / name).is_dir()} - {Path(room).name}
+
+
+def test_the_page_of_architecture_names_each_room_that_a_room_imports() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = re.findall(r"^\| `([a-z0-9/]+)/` \| .* \| (.*) \|$", page, re.MULTILINE)
+    stage_rooms = re.search(r"The \*stage rooms\* are (.*?)\.", page, re.DOTALL)
+    assert len(rows) > 20 and stage_rooms
+    missing = {
+        room: unnamed
+        for room, may_import in rows
+        if not re.search(r"the rooms above|all of `common/`|everything", may_import)
+        and (
+            unnamed := rooms_imported_by(room)
+            - set(re.findall(r"\w+", may_import.replace("stage rooms", stage_rooms[1])))
+        )
+    }
+    assert missing == {}

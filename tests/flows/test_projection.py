@@ -162,6 +162,19 @@ def test_missed_fire_times_are_followed(world: World) -> None:
     assert max(entry.fires for entry in window if entry.reason == "missed") > 100
 
 
+def test_a_window_of_an_entry_that_cannot_be_planned_is_followed(world: World) -> None:
+    start(world)
+    world.registry.create("alice", "minutely", job(cron="* * * * *"))
+    bad = world.store.get("alice", "minutely")
+    key = keys.due_entry(bad.group, bad.shard, "alice", "minutely")
+    world.table("due").put({**key, "entry": '["alice","minutely",{"cron":"99 * * * *"},0,1,"latest"]'})
+    world.run_until("2026-11-21T04:20:00Z", ticks=True)
+    world.project()
+    runs = projected(world)
+    assert "invalid" in {run.reason for run in runs}
+    assert runs == [run for run in recounted(world, ["minutely"]) if run.fire_at < at("2026-11-21T04:10:00Z")]
+
+
 def test_several_runs_of_a_job_are_read_with_a_query_and_single_ones_by_their_keys(world: World) -> None:
     """Runs that are read again are read consistently, and those of the plan are not, whatever is beside them."""
     start(world)

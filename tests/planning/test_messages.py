@@ -25,6 +25,30 @@ executions = st.builds(
 )
 
 
+times = st.integers(0, 4_102_444_800)
+ids = st.text("abcXYZ019._-", min_size=1, max_size=64).filter(lambda name: name[0].isalnum())
+
+
+@given(
+    st.builds(
+        Execution,
+        tenant=st.text("abc019-", min_size=1, max_size=30).filter(lambda name: name[0].isalnum()),
+        job_id=ids,
+        fire_at=times,
+        due_at=times,
+        schedule_revision=st.integers(0, 1_000_000),
+        attempt=st.integers(1, 200),
+        trigger=st.sampled_from(["schedule", "manual", "backfill"]),
+        trigger_id=st.sampled_from(["", "m-1", "b-2026", "u-window"]),
+        throttles=st.integers(0, 200),
+        not_before_at=times,
+        first_due_at=times,
+    )
+)
+def test_a_message_says_all_of_its_execution(execution: Execution) -> None:
+    assert Execution.decode(execution.encode()) == execution
+
+
 @given(executions)
 def test_whatever_the_names_hold_it_is_compact_json(execution: Execution) -> None:
     body = execution.encode()

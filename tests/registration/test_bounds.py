@@ -43,6 +43,12 @@ def patched(size: int) -> dict[str, Any]:
     }
 
 
+def with_patch(size: int) -> dict[str, Any]:
+    """A job with a patch of so many bytes."""
+    patch = {"v": "x" * (size - len('{"v":""}'))}
+    return {"schedule": {"schedules": [{**CRON, "payload_patch": patch}]}, "payload": {"v": ""}}
+
+
 # The field, what has as much as it may, and what has one more.
 BOUNDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("schedule.cron", cron_of(256), cron_of(257)),
@@ -87,6 +93,7 @@ BOUNDS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("payload.0", {"payload": ["{{attempt}}" * 1_000]}, {"payload": ["{{attempt}}" * 1_001]}),
     ("payload", {"payload": "x" * (128 * 1024 - 2)}, {"payload": "x" * (128 * 1024 - 1)}),
     ("schedule.schedules.0.payload_patch", patched(64 * 1024), patched(64 * 1024 + 1)),
+    ("schedule.schedules.0.payload_patch", with_patch(1_024), with_patch(1_025)),
     ("payload.20", {"payload": ["secret://s0"] * 20}, {"payload": ["secret://s0"] * 21}),
     (
         "payload.4",

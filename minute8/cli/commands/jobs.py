@@ -189,6 +189,7 @@ def show(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
         ("concurrency", _part_words(job.get("concurrency"))),
         ("on crash", job["on_crash"]),
         ("after completion", job["after_completion"]),
+        ("dead letter", job["dead_letter"] or ""),
         ("owner", job["owner"]),
         ("runbook", job["runbook"]),
         ("name", job["name"]),

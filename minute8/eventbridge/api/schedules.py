@@ -12,6 +12,7 @@ from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, Undon
 from common.jobs.corrupt import stored_job
 from common.jobs.job import ACTIVE, DELETED, PAUSED, Job, exists
 from common.jobs.revisions import deleted, next_second
+from common.jobs.spec import Policies
 from common.limits import MAX_JOBS_READ
 from common.storage import keys
 from common.storage.table import Query
@@ -55,13 +56,14 @@ from minute8.eventbridge.unmapping import Inexpressible
 _PAGE: Final = 100
 # Before the request.
 MAX_START_AGE_S: Final = 300
-# AWS's schedules do not have these fields, so UpdateSchedule keeps them. It replaces the others.
-_OWN_FIELDS: Final = (
-    *("owner", "runbook", "tags", "pause_after_failures", "start_deadline_s", "catch_up", "timeout_s"),
-    "on_crash",
-)
-# Of these, those that need to know when a run ends.
-_OF_AWAITED: Final = ("alert", "overlap")
+# What AWS's schedules have of a job's fields. A payload with callbacks is none of theirs.
+_AWS_FIELDS: Final = {
+    *("name", "retry", "after_completion", "dead_letter"),
+    *("completion", "callback_timeout_s"),
+}
+# UpdateSchedule keeps the other fields. These need to know when a run ends.
+_OF_AWAITED: Final = {"alert", "overlap", "concurrency"}
+_OWN_FIELDS: Final = set(Policies.__struct_fields__) - _AWS_FIELDS - _OF_AWAITED
 
 # From the stored job, a function that makes the defined one, and the time, to the job to store.
 Change = Callable[[Job | None, Callable[[], Job], float], Job]
@@ -142,7 +144,8 @@ def update(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
             return before
         # A changed rate counts from now on.
         new = define()
-        kept = _OWN_FIELDS + (_OF_AWAITED if new.spec.target.get("invocation") == "RequestResponse" else ())
+        is_awaited = new.spec.target.get("invocation") == "RequestResponse"
+        kept = _OWN_FIELDS | _OF_AWAITED if is_awaited else _OWN_FIELDS
         own = {name: getattr(before.spec, name) for name in kept}
         new = structs.replace(new, spec=structs.replace(new.spec, **own))
         if write.is_disabled:
