@@ -19,6 +19,8 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
+from msgspec import structs
+
 from common import telemetry
 from common.clock import Clock, SystemClock
 from common.config import config
@@ -114,7 +116,7 @@ class Outcomes:
         run = self.runs.get(record.execution) if record else None
         if record is None or run is None or not _is_of(record, run):
             return "refused"
-        execution = replace(record.execution, trigger=run.trigger)
+        execution = structs.replace(record.execution, trigger=run.trigger)
         job = self._load(execution)
         if record.has_secrets or (job and job.secrets):
             record = replace(record, outcome=_without_words(record.outcome))
@@ -151,7 +153,7 @@ def read(raw: Mapping[str, Any]) -> DestinationRecord | None:
             return None
         if not isinstance(attempt, int) or isinstance(attempt, bool):
             return None
-        execution = replace(parse_execution_id(tenant, execution_id), attempt=attempt)
+        execution = structs.replace(parse_execution_id(tenant, execution_id), attempt=attempt)
     except (KeyError, TypeError, NotFound):
         return None
     at, has_secrets = _instant(raw.get("timestamp")), "has_secrets" in context

@@ -191,7 +191,7 @@ class Recorder:
         if until is not None:
             if execution.attempt > 1 and (refusal := self.runs.put_off(execution, until, wait.detail)):
                 return self._conflict(claim, job, _if_dead(refusal.run, job, wait.detail, waits=True))
-            self.postponed.send(replace(execution, not_before_at=until))
+            self.postponed.send(structs.replace(execution, not_before_at=until))
         if wait.is_told:
             self.run_end.waits(job, execution, wait.detail)
         return Report("queued", execution, detail=wait.detail)
@@ -210,7 +210,7 @@ class Recorder:
                 )
             case ComeAgain(record, at):
                 self.permits.attempt_goes_on(job, _claim_of(record, claim), at)
-                self.postponed.send(replace(execution, not_before_at=at))
+                self.postponed.send(structs.replace(execution, not_before_at=at))
                 return Report("duplicate", execution, detail="its target has accepted it")
             case Look(record):
                 return self._look(claim, job, conflict, record)
@@ -313,7 +313,7 @@ class Recorder:
         """Keep the permits of an ended attempt whose work can go on. Its message comes again then, and frees them."""
         if work_until <= self.clock.now() or not self.permits.work_goes_on(job, claim, work_until):
             return False
-        self.postponed.send(replace(claim.execution, not_before_at=int(work_until) + 1))
+        self.postponed.send(structs.replace(claim.execution, not_before_at=int(work_until) + 1))
         return True
 
     def _run_is_over(self, job: Job | None, claim: Claim, work_until: float, *, is_copy: bool) -> None:
@@ -386,7 +386,7 @@ def _claim_of(record: Run, claim: Claim) -> Claim:
     """The claim that made the record's attempt, which this message ends."""
     return replace(
         claim,
-        execution=replace(claim.execution, attempt=record.attempt or claim.execution.attempt),
+        execution=structs.replace(claim.execution, attempt=record.attempt or claim.execution.attempt),
         message_id=record.claimed_by,
         token=record.claim_token,
         started_at=record.started_at,

@@ -15,9 +15,11 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import structs
 
 from common import telemetry
 from common.clock import Clock
@@ -119,7 +121,7 @@ def _send_alone(executor: Executor, deliveries: Iterable[Delivery], wait_s: int 
     with telemetry.tolerated("not sent on: the message comes again"):
         executor.recorder.queue.send(
             [
-                replace(execution, not_before_at=max(execution.not_before_at, not_before_at))
+                structs.replace(execution, not_before_at=max(execution.not_before_at, not_before_at))
                 for execution in executions
             ]
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -122,7 +122,9 @@ class RunEnd:
         """A later attempt is not made, for a reason outside its target."""
         self.ended(job, execution)
         self.failure_streak.given_up(job, execution, reason, error)
-        return self.dead_letters.send(job, replace(execution, attempt=execution.attempt - 1), reason, error)
+        return self.dead_letters.send(
+            job, structs.replace(execution, attempt=execution.attempt - 1), reason, error
+        )
 
     def repeat_end(self, job: Job, execution: Execution, record: Run) -> str | None:
         """Repeat what follows a recorded run whose executor may have died before."""

@@ -173,7 +173,7 @@ def _reads_all(mark: Mark, now: float) -> bool:
     checks = [(at - _CHECKED_AT_S) // DAY_S for at in (mark.planned_until - 1, mark.planning_until - 1)]
     return (
         not mark.trusts_listings
-        or now < mark.filing.since + _DISTRUST_S
+        or now < mark.filed_since + _DISTRUST_S
         or mark.planning_until - mark.planned_until > _MAX_LISTED_WINDOW_S
         or checks[0] < checks[1]
     )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from msgspec import ValidationError
+from msgspec.structs import replace
 
 from common.clock import Clock
 from common.jobs.former_jobs import load_jobs, next_message

@@ -6,9 +6,11 @@ The projection knows the open ones of those that ticks have read. What is newer 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+from msgspec.structs import replace
 
 from common.clock import Clock
 from common.errors import Busy

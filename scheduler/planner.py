@@ -30,13 +30,11 @@ from common.planning.quarantine import GROUP, ITEM, MAX_RETRIED_RECORDS, Quarant
 from common.planning.queue import ExecutionsQueue
 from common.planning.shares import (
     PlanningQueue,
+    PlanningWork,
     Share,
     ShareDraft,
     Shares,
-    decode,
     divide,
-    encode,
-    encode_quarantined,
     grouped_by_pace,
 )
 from common.storage import keys
@@ -340,7 +338,7 @@ def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSum
             for first in range(0, len(untried), MAX_MESSAGE_RECORDS)
         ]
         messages = batches + [[name] for name in failed]
-        fan_out.queue.send_bodies([encode_quarantined(names) for names in messages])
+        fan_out.queue.send_works([PlanningWork(set_aside=tuple(names)) for names in messages])
     else:
         for name in untried + failed:
             planner.plan_quarantined(name, summary)
@@ -369,20 +367,20 @@ class SharePlanner:
         Raises:
             HandOverFailed, UnreadableShare or an AWS error: the share's record stays, and the queue delivers it again.
         """
-        work = decode(body)
+        work = PlanningWork.of(body)
         now = self.planner.clock.now()
-        if isinstance(work, list):
+        if work.set_aside:
             summary = TickSummary(now=now, start=int(now), end=int(now))
-            for name in work:
+            for name in work.set_aside:
                 self._plan_quarantined(name, summary)
             return summary
         summary = TickSummary(now=now, start=work.end, end=work.end, planning_until=work.end)
-        share = self.shares.load(work.end, work.number)
+        share = self.shares.load(work.end, work.share)
         if isinstance(share, Unreadable):
             self.planner.quarantine.add_unreadable_share(share, summary.now)
         elif share:
             summary.start = share.window.start
-            if not self._plan(share, encode(work.end, work.number), summary):
+            if not self._plan(share, work, summary):
                 return summary
             self.shares.confirm(share)
         # Also for a share that was done before: its planner may have died before it moved the mark.
@@ -391,15 +389,15 @@ class SharePlanner:
 
     def _plan_quarantined(self, name: str, summary: TickSummary) -> None:
         share = self.planner.quarantine.take(name, summary.now)
-        if share and self._plan(share, encode_quarantined([name]), summary):
+        if share and self._plan(share, PlanningWork(set_aside=(name,)), summary):
             self.planner.quarantine.release(share)
 
-    def _plan(self, share: Share, message: str, summary: TickSummary) -> bool:
+    def _plan(self, share: Share, message: PlanningWork, summary: TickSummary) -> bool:
         """Whether the whole share is done. If not, its progress is stored, and `message` goes to another planner."""
         work = ShardWork.of(share)
         self.planner.plan_shards(work, summary, summary.now + MAX_PLANNER_S)
         if not work.remaining:
             return True
         if self.shares.advance(share, work.remaining, work.after):
-            self.queue.send_bodies([message])
+            self.queue.send_works([message])
         return False

@@ -36,7 +36,7 @@ from common.timing.excluded_days import WEEKDAYS, Dates, calendar_days
 from common.timing.fires import cron_fires, fires, first_firing, local_date
 from common.timing.instants import DAY_S, EPOCH_ORDINAL, rfc3339
 from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
-from common.timing.zones import Change, changes, iso_date, offset_at
+from common.timing.zones import Change, changes, offset_at
 
 NOT_MATCHED: Final = "not_matched"
 CLOCK_CHANGE: Final = "clock_change"
@@ -148,7 +148,7 @@ def _excluded(schedule: Schedule, at: int, dates_of: DatesOf) -> Iterator[Reason
 def _interval_reasons(schedule: Schedule, at: int) -> Iterator[Reason]:
     interval, day = schedule.interval, date.fromisoformat(local_date(schedule, at))
     if interval and not interval.named_days(day.year) >> day.timetuple().tm_yday - 1 & 1:
-        text = f"It fires on dates in steps of {interval.text} from {iso_date(interval.from_day)}, and {day} is none."
+        text = f"It fires on dates in steps of {interval.text} from {interval.from_date}, and {day} is none."
         yield _not_matched("every", text, interval.text)
 
 

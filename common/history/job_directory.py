@@ -13,12 +13,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple
 
+from msgspec import Struct
+from msgspec.json import Encoder
 from msgspec.structs import replace
 
+from common.cache import convert
 from common.clock import CpuBudget
 from common.errors import Busy
 from common.jobs.job import DELETED, read_spec
@@ -72,22 +74,14 @@ class ListedJob(NamedTuple):
     # Key and limit as JSON; empty without one.
     concurrency: str = ""
 
-    @classmethod
-    def of_item(cls, item: Mapping[str, Any]) -> ListedJob:
-        """From a job's item, of which these attributes are needed."""
-        spec = read_spec(item)
-        target = spec.target
-        return cls(
-            job_id=item["job_id"],
-            name=spec.name,
-            tags=tags_text(spec.tags),
-            kind=target.get("kind", ""),
-            address=target.get("arn") or target.get("url") or "",
-            state=item["state"],
-            revision=int(item["revision"]),
-            schedule=json.dumps(item["schedule"], separators=(",", ":"), default=float),
-            concurrency=json.dumps([shared.key, shared.limit]) if (shared := spec.concurrency) else "",
-        )
+
+class _StoredJob(Struct, frozen=True):
+    """What the directory takes of a job's item, besides its definition."""
+
+    job_id: str
+    state: str
+    revision: int
+    schedule: Schedule
 
 
 class Streak(NamedTuple):
@@ -229,16 +223,28 @@ class JobDirectory:
 def _listed(item: Mapping[str, Any]) -> ListedJob | None:
     """The job of an item; None if somebody has damaged it. Lists without a search name such jobs."""
     with suppress(*DAMAGE):
-        job = ListedJob.of_item(item)
-        if all(isinstance(value, str) for value in job[:6]) and _is_schedule(job.schedule):
-            return job
+        job, spec = convert(item, _StoredJob), read_spec(item)
+        kind, address = convert(
+            (spec.target.get("kind", ""), spec.target.get("arn") or spec.target.get("url") or ""),
+            tuple[str, str],
+        )
+        schedule = _ENCODER.encode(job.schedule).decode()
+        concurrency = json.dumps([shared.key, shared.limit]) if (shared := spec.concurrency) else ""
+        return ListedJob(
+            job.job_id,
+            spec.name,
+            tags_text(spec.tags),
+            kind,
+            address,
+            job.state,
+            job.revision,
+            schedule,
+            concurrency,
+        )
     return None
 
 
-@lru_cache(maxsize=512)  # of up to 10 KB each; to read one anew takes 13 µs
-def _is_schedule(text: str) -> bool:
-    Schedule.from_item(json.loads(text))
-    return True
+_ENCODER: Final = Encoder()
 
 
 def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
-from msgspec.json import decode
+from msgspec.json import Decoder
 
 from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
@@ -35,6 +35,7 @@ from common.timing.schedule import Schedule
 AHEAD_S: Final = DAY_S
 # Of a crowded minute so many jobs are named.
 _NAMED: Final = 5
+_SCHEDULES: Final = Decoder(Schedule)
 
 NextFire = Callable[[ListedJob], int | None]
 
@@ -225,7 +226,7 @@ class Fires:
 
     def _schedule(self, text: str) -> tuple[Schedule, Excluded | None]:
         if text not in self._schedules:
-            schedule = Schedule.from_item(decode(text))
+            schedule = _SCHEDULES.decode(text)
             try:
                 excluded: Excluded | None = self.calendars.excluded(self.tenant, schedule)
             except MissingCalendar:

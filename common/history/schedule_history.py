@@ -11,7 +11,7 @@ from typing import Final
 
 from common.jobs.calendars import Calendars, stored_dates
 from common.jobs.job import ACTIVE, Job
-from common.jobs.ledger import JobTimes, decode_times
+from common.jobs.ledger import JobTimes, read_times
 from common.storage.wire import DAMAGE
 from common.tenants.audit import Entry
 from common.timing.excluded_days import Dates, DaysOfEach, ExcludedDays, calendar_days
@@ -115,7 +115,7 @@ def schedule_history(
             continue
         versions.append(ScheduleVersion(entry.at, until_at, current, entry))
         try:
-            until_at, current = entry.at, decode_times(entry.times)
+            until_at, current = entry.at, read_times(entry.times)
         except DAMAGE:  # what was before is not known
             return _with_calendars(ScheduleHistory(job_key, versions[::-1], entry.at), calendars)
     if current is None:  # nothing was before it was created

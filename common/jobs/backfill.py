@@ -7,14 +7,11 @@ Runs that end at the same time thus take different fire times, and each is enque
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import ClassVar
 
-from msgspec import Struct, convert, structs
 from msgspec.structs import replace
 
 from common.clock import Clock
-from common.errors import Damaged
 from common.limits import BACKFILL_KEPT_S
 from common.planning.execution import BACKFILL, BACKFILL_PREFIX, Execution
 from common.planning.log import ExecutionLog
@@ -23,9 +20,9 @@ from common.runs.run import Run
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_if_changed
 from common.storage.expressions import PRESENT, Attribute, change
+from common.storage.stored import Stored
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import DAMAGE
 from common.timing.fires import next_fires
 from common.timing.schedule import Schedule
 
@@ -36,8 +33,10 @@ _MAX_TRIES = 100
 MOVED_ON = "moved_on"
 
 
-class _Attributes(Struct, frozen=True, kw_only=True):
-    """What of a backfill is stored as it is."""
+class Backfill(Stored, frozen=True, kw_only=True):
+    """One backfill of one job. `next_at` is the first fire time not yet enqueued; at `end_at` or later, all are."""
+
+    derived: ClassVar = ("expires_at",)
 
     tenant: str
     job_id: str
@@ -54,11 +53,6 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     is_started: bool = True
     # 0: nobody has cancelled it.
     cancelled_at: int = 0
-
-
-class Backfill(_Attributes, frozen=True, kw_only=True):
-    """One backfill of one job. `next_at` is the first fire time not yet enqueued; at `end_at` or later, all are."""
-
     schedule: Schedule
 
     @property
@@ -66,18 +60,14 @@ class Backfill(_Attributes, frozen=True, kw_only=True):
         """Whether some of its fire times are still to be enqueued."""
         return self.sent < self.total and self.next_at < self.end_at
 
-    def to_item(self) -> dict[str, Any]:
-        stored = {"schedule": self.schedule.to_item(), "expires_at": self.created_at + BACKFILL_KEPT_S}
-        return structs.asdict(self) | stored
+    @property
+    def key(self) -> keys.Key:
+        return keys.backfill(self.tenant, self.job_id, self.backfill_id)
 
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Backfill:
-        """Raises Damaged."""
-        try:
-            attributes = structs.asdict(convert(item, _Attributes))
-            return cls(**attributes, schedule=Schedule.from_item(item["schedule"]))
-        except DAMAGE as error:
-            raise Damaged(f"the backfill {item.get('sk')} is damaged: {error!r}") from error
+    @property
+    def expires_at(self) -> int:
+        """Each step moves it (`Backfills`)."""
+        return self.created_at + BACKFILL_KEPT_S
 
     def execution(self, fire_at: int, now: int) -> Execution:
         """The execution of one fire time. Its id differs from the scheduled run's id."""

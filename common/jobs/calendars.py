@@ -17,8 +17,8 @@ from common.cache import convert
 from common.errors import InvalidInput, Minute8Error, NotFound
 from common.storage import keys
 from common.storage.aws import readable
+from common.storage.stored import read
 from common.storage.table import Query, Table
-from common.storage.unreadable import read
 from common.storage.wire import DAMAGE, Item
 from common.timing.excluded_days import (
     NO_DAYS,

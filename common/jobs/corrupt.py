@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from common.cache import convert
 from common.jobs.job import CORRUPT, NO_PAYLOAD, Job
 from common.jobs.spec import JobSpec
 from common.jobs.stored_text import StoredText
 from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, Condition
 from common.storage.wire import DAMAGE
-from common.timing.schedule import AtTiming, Schedule
+from common.timing.schedule import Schedule
 
-_NEVER: Final = Schedule(AtTiming(0))
+_NEVER: Final = Schedule(at=0)
 
 
 def stored_job(item: Mapping[str, Any]) -> Job:
@@ -80,7 +81,7 @@ def _text(item: Mapping[str, Any], name: str) -> str:
 
 def _schedule(item: Mapping[str, Any]) -> Schedule:
     try:
-        return Schedule.from_item(item["schedule"])
+        return convert(item["schedule"], Schedule)
     except DAMAGE:
         return _NEVER
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Annotated, Final, Literal, NamedTuple
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from common.jobs.job import ACTIVE, PAUSED, Job, Pause, exists
 from common.planning.execution import SCHEDULE, Execution

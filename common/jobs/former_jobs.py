@@ -9,8 +9,10 @@ stays beside a job that is created again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from common.jobs.job import DELETED, Job
 from common.limits import FORMER_KEPT_S

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.json import Decoder, Encoder
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from common.cache import convert
 from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
@@ -44,8 +44,8 @@ class Pause(NamedTuple):
     until_at: int
 
 
-class _Attributes(Struct, frozen=True, kw_only=True):
-    """The attributes of a job's item that are of plain types.
+class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One job of one tenant. `spec` is what the client wrote; `schedule` is resolved (`H` and the anchor).
 
     `revision` increases with every change, `schedule_revision` if the times change or a pause ends. Nothing is planned
     before `effective_at`. `group` and `shard` say where the due entry of an active job is.
@@ -77,26 +77,6 @@ class _Attributes(Struct, frozen=True, kw_only=True):
     secrets: tuple[str, ...] = ()
     # The timeout of the Lambda function that is its target, as it was when the job was registered; 0: not known.
     function_timeout_s: int = 0
-
-
-_OFTEN_EMPTY: Final = frozenset(
-    (
-        "note",
-        "is_failing",
-        "failures_in_row",
-        "not_running",
-        "skips",
-        "pauses",
-        "runs_before",
-        "secrets",
-        "function_timeout_s",
-    ),
-)
-
-
-class Job(_Attributes, frozen=True, kw_only=True):
-    """One job of one tenant. `spec` is what the client wrote; `schedule` is resolved (`H` and the anchor)."""
-
     spec: JobSpec
     schedule: Schedule
     payload: StoredText = NO_PAYLOAD
@@ -144,28 +124,17 @@ class Job(_Attributes, frozen=True, kw_only=True):
 
     def to_item(self) -> dict[str, Any]:
         """The attributes of its item, without the key. The spec is one JSON text: a map's floats would be rounded."""
-        item: dict[str, Any] = {
-            name: list(value) if type(value) is tuple else value
-            for name in _Attributes.__struct_fields__
-            if (value := getattr(self, name)) or name not in _OFTEN_EMPTY
-        }
-        if self.pauses:
-            item["pauses"] = [list(pause) for pause in self.pauses]
-        item["spec"] = _ENCODER.encode(self.spec).decode()
-        item["schedule"] = self.schedule.to_item()
-        item["payload"] = self.payload.attribute
-        return item | {"origin": _origin_item(self.origin)} if self.origin else item
+        origin = _origin_item(self.origin) if self.origin else None
+        spec, payload = _ENCODER.encode(self.spec).decode(), self.payload.attribute
+        item: dict[str, Any] = to_builtins(replace(self, spec=spec, payload=payload, origin=origin))
+        return item
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Job:
         """The inverse of `to_item`. Raises one of DAMAGE."""
-        return cls(
-            spec=read_spec(item),
-            schedule=Schedule.from_item(item["schedule"]),
-            payload=StoredText.from_attribute(item["payload"]),
-            origin=_origin(item["origin"]) if "origin" in item else None,
-            **asdict(convert(item, _Attributes)),
-        )
+        parts = {"spec": read_spec(item), "payload": StoredText.from_attribute(item["payload"])}
+        origin = _origin(item["origin"]) if "origin" in item else None
+        return convert({**item, **parts, "origin": origin}, cls)
 
 
 _ENCODER: Final = Encoder()

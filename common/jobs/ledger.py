@@ -11,18 +11,16 @@ Here is also which shards of the due index hold the jobs of a change.
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msgspec import to_builtins
+from msgspec import Struct, json, to_builtins
 from msgspec.structs import replace
 
 from common import telemetry
-from common.cache import convert
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
@@ -31,9 +29,9 @@ from common.planning.directory import Directory
 from common.planning.pace import pace_number, pace_of
 from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
+from common.storage.stored import read
 from common.storage.table import Table
 from common.storage.transactions import Transaction
-from common.storage.wire import Item
 from common.tenants.audit import Audit, HmacOf
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import ACTIVE, SUSPENDED, Quotas, TenantRules
@@ -88,7 +86,7 @@ class TenantLedger:
 
     def _exceeded(self, tenant: str, quota: str, delta: int) -> QuotaExceeded:
         item = self.table.get(keys.tenant(tenant)) or {}
-        most = getattr(TenantRules.from_item(item).quotas, quota)
+        most = getattr(read(item, TenantRules).quotas, quota)
         return QuotaExceeded(quota, most, item.get(quota, 0), delta)
 
     def audit(self, tx: Transaction, by: str, old: Job | None, new: Job, now: float) -> None:
@@ -96,7 +94,7 @@ class TenantLedger:
         before = _audited(old) if old and exists(old) else {}
         after = _audited(new) if new.state != DELETED else {}
         action = f"job.{_action(old, new)}"
-        times = encode_times(old, new)
+        times = times_before(old, new)
         sides = {"before": before, "after": after}
         audit, subject = Audit(self.table), new.job_id
         audit.add(tx, new.tenant, by, action, subject, now, **sides, times=times, hmac_of=self.hmac_of)
@@ -179,8 +177,7 @@ def _audited(job: Job) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class JobTimes:
+class JobTimes(Struct, frozen=True, array_like=True):
     """A job's state (`active` or `paused`) and schedule. Nothing fires before `effective_at`.
 
     The audit entry of a change keeps the times before the change, so the due set of the past is known.
@@ -199,27 +196,14 @@ class JobTimes:
         return cls(job.state, job.schedule, job.effective_at, job.schedule_revision)
 
 
-def encode_times(old: Job | None, new: Job) -> str:
-    """The text in an audit entry: the times before a change. Empty: no change."""
+def times_before(old: Job | None, new: Job) -> str:
+    """The text in an audit entry: the times before a change, which `read_times` reads. Empty: no change."""
     before = JobTimes.of(old)
-    if before == JobTimes.of(new):
-        return ""
-    item = before and [
-        before.state,
-        before.schedule.to_item(),
-        before.effective_at,
-        before.schedule_revision,
-    ]
-    return json.dumps(item, separators=(",", ":"))
+    return "" if before == JobTimes.of(new) else json.encode(before).decode()
 
 
-def decode_times(text: str) -> JobTimes | None:
-    """The inverse of `encode_times`: the times before the change. Raises one of DAMAGE."""
-    item = json.loads(text)
-    if item is None:
-        return None
-    state, schedule, effective_at, schedule_revision = convert(item, tuple[str, Item, int, int])
-    return JobTimes(state, Schedule.from_item(schedule), effective_at, schedule_revision)
+# The inverse. Raises one of DAMAGE.
+read_times: Final = json.Decoder(JobTimes | None).decode
 
 
 class ShardChoice:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-
-from msgspec import Struct, structs
+from typing import ClassVar
 
 from common.cache import convert
 from common.errors import Conflict, InvalidInput, NotFound
@@ -18,9 +17,9 @@ from common.storage import keys
 from common.storage.aws import readable
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import Attribute, Condition
+from common.storage.stored import Stored
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.unreadable import read
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.timing.instants import rfc3339
@@ -29,8 +28,10 @@ from common.timing.instants import rfc3339
 GroupKey = tuple[str, str]
 
 
-class MutedGroup(Struct, frozen=True):
+class MutedGroup(Stored, frozen=True):
     """A muted group, with its error when it was muted. Without `until_at` it is muted until it changes."""
+
+    derived: ClassVar = ("expires_at",)
 
     tenant: str
     job_id: str
@@ -42,25 +43,24 @@ class MutedGroup(Struct, frozen=True):
     error: str = ""
 
     @property
-    def key(self) -> GroupKey:
+    def key(self) -> keys.Key:
+        return keys.muted_group(self.tenant, self.job_id, self.fingerprint)
+
+    @property
+    def group(self) -> GroupKey:
         return self.job_id, self.fingerprint
 
     @property
-    def ends_at(self) -> int:
+    def expires_at(self) -> int:
         """When it ends at the latest."""
         return self.muted_at + MAX_MUTED_S if self.until_at is None else self.until_at
 
     def in_force(self, streak: Mapping[str, int] | None, now: float) -> bool:
         """Whether the group is muted now. `streak`: the item of its job's failures in a row."""
-        if now >= self.ends_at:
+        if now >= self.expires_at:
             return False
         changed = bool(streak and streak["failures"] and streak["began_at"] > self.muted_at)
         return self.until_at is not None or not changed
-
-    def to_item(self) -> Item:
-        """What is stored, with its key."""
-        key = keys.muted_group(self.tenant, self.job_id, self.fingerprint)
-        return {**key, **structs.asdict(self), "expires_at": self.ends_at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ class MutedGroups:
             for job_id, streak in streaks.items()
             if job_id in job_ids and streak["failures"]
         }
-        return Muted({group.key: group for group in muted}, last_failed)
+        return Muted({group.group: group for group in muted}, last_failed)
 
     def stored(self, tenant: str) -> list[MutedGroup]:
         """All that are stored, by job: some may be over."""
         items = self.table.query(Query(tenant, sk_prefix=keys.MUTED_PREFIX))
-        return list(readable(items, lambda stored: convert(stored, MutedGroup)))
+        return list(readable(items, MutedGroup.from_item))
 
     def streaks(self, tenant: str, job_ids: Iterable[str]) -> dict[str, Item]:
         """The failures in a row of these jobs, of those that had some."""
@@ -129,13 +129,13 @@ class Mutes:
 
         def attempt() -> MutedGroup:
             addition = Addition(table, keys.additions(tenant, "muted"))
-            stored = {known.key: known for known in self.groups.stored(tenant)}
-            old = stored.get(group.key)
+            stored = {known.group: known for known in self.groups.stored(tenant)}
+            old = stored.get(group.group)
             tx = Transaction(table.client)
             if old is None:
                 if len(stored) >= MAX_MUTED_GROUPS:
                     over = self._over(tenant, list(stored.values()), now)
-                    tx.delete(table, keys.muted_group(tenant, *over.key), _as_read(over))
+                    tx.delete(table, over.key, _as_read(over))
                 addition.note(tx)
             tx.put(table, group.to_item(), _as_read(old) if old else table.absent)
             before = _audit_view(old) if old else None
@@ -155,7 +155,7 @@ class Mutes:
             item = table.get(key)
             if item is None:
                 raise NotFound("muted group of failures", fingerprint)
-            old = read(item, MutedGroup)
+            old = MutedGroup.from_item(item)
             tx = Transaction(table.client)
             tx.delete(table, key, _as_read(old))
             self.audited.commit(tx, tenant, "failures.unmuted", _subject(old), now, before=_audit_view(old))
@@ -166,7 +166,7 @@ class Mutes:
         """A stored group that is no longer muted. Raises Conflict."""
         muted = self.groups.now_muted(tenant, now).groups
         for known in stored:
-            if known.key not in muted:
+            if known.group not in muted:
                 return known
         raise Conflict(
             f"{MAX_MUTED_GROUPS} groups of failures are muted, which are the most; unmute one first"

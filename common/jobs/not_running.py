@@ -17,6 +17,10 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final, NamedTuple
 
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from common.cache import convert
 from common.jobs.job import CORRUPT, DELETED, PAUSED
 from common.limits import STREAK_KEPT_S
 from common.planning.execution import SCHEDULE
@@ -102,15 +106,14 @@ _THREADS: Final = 10
 _ADDRESS_MARK: Final = "#"
 
 
-@dataclass(frozen=True, slots=True)
-class NotRunning:
+class NotRunning(Struct, frozen=True, omit_defaults=True):
     """A job that does not run. `name` is its id; of an address that is off, the subscription's name after a `#`.
 
     `is_share`: some runs are skipped, and others run.
     """
 
     reason: str
-    since_at: float
+    since_at: int | float
     detail: str
     is_share: bool = False
     name: str = ""
@@ -127,23 +130,18 @@ class NotRunning:
 
     def note(self, now: float) -> Item:
         """What is stored of it now."""
-        return {
-            "reason": self.reason,
-            "since_at": math.floor(self.since_at),
-            "detail": cut(self.detail, _DETAIL_BYTES),
-            "is_share": self.is_share,
-            "noted_at": math.floor(now),
-        }
+        since_at, detail = math.floor(self.since_at), cut(self.detail, _DETAIL_BYTES)
+        noted = replace(self, since_at=since_at, detail=detail, name="", noted_at=math.floor(now))
+        note: Item = to_builtins(noted)
+        return note
 
     @classmethod
     def of_item(cls, item: Item) -> NotRunning | None:
         """The note of a streak item; None if it has none that can be read."""
-        note, name = item.get("not_running"), item["sk"].removeprefix(keys.STREAK_PREFIX)
         with suppress(*DAMAGE):
-            if isinstance(note, dict) and note["reason"] in REASONS:
-                at, detail = math.floor(note["since_at"]), str(note["detail"])
-                is_share = bool(note["is_share"])
-                return cls(note["reason"], at, detail, is_share, name, math.floor(note["noted_at"]))
+            note = convert(item["not_running"], cls)
+            if note.reason in REASONS:
+                return replace(note, name=item["sk"].removeprefix(keys.STREAK_PREFIX))
         return None
 
 

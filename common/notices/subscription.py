@@ -6,12 +6,13 @@ is problems that wait, problems that were reported, and the message on its way: 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct, json, structs, to_builtins
+from msgspec import Struct, json, structs
 
-from common.cache import convert
 from common.storage import keys
+from common.storage.stored import Stored
 from common.storage.wire import Item
 
 FAILURES: Final = "failures"
@@ -123,7 +124,7 @@ class SubscriptionState(Struct, omit_defaults=True):
     disabled_at: float | None = None
 
 
-class Subscription(Struct, frozen=True, omit_defaults=True):
+class Subscription(Stored, frozen=True, omit_defaults=True):
     """What is reported to an address: `kinds` of events, of the jobs that the filter takes. Empty, it takes all."""
 
     tenant: str
@@ -162,13 +163,15 @@ class Subscription(Struct, frozen=True, omit_defaults=True):
             and (not self.tag or self.tag in tags)
         )
 
+    @property
+    def key(self) -> keys.Key:
+        return keys.subscription(self.tenant, self.name)
+
     def to_item(self) -> Item:
-        """What is stored: no time in the state is rounded."""
-        fields = to_builtins(structs.replace(self, state=None))
-        state = json.encode(self.state).decode()
-        return {**keys.subscription(self.tenant, self.name), **fields, "state": state}
+        """The state is one text: the table would round its times."""
+        return super(Subscription, structs.replace(self, state=json.encode(self.state).decode())).to_item()
 
     @classmethod
-    def from_item(cls, item: Item) -> Subscription:
+    def from_item(cls, item: Mapping[str, Any]) -> Subscription:
         """Raises ValueError or KeyError: it is damaged."""
-        return convert({**item, "state": json.decode(item["state"])}, cls)
+        return super().from_item({**item, "state": json.decode(item["state"])})

@@ -11,6 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from common.errors import Damaged
 from common.planning.directory import FILING, Directory, Shard, expiry
 from common.planning.due_entry import DueEntry
@@ -18,6 +21,7 @@ from common.planning.log import ExecutionLog, PlannedWindows
 from common.storage import keys
 from common.storage.aws import sdk_version
 from common.storage.expressions import Attribute, Condition, change, unchanged
+from common.storage.stored import read
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
@@ -44,21 +48,7 @@ class Window:
     decided_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Filing:
-    """By which `version` of the listing rule ticks have listed the directory's shards.
-
-    No tick found a wrong listing since `since`. Code with listings announced the windows before `until`. An earlier
-    version does not move `until`.
-    """
-
-    version: str = ""
-    since: float = 0
-    until: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """Everything before `planned_until` is enqueued; planning may have begun for anything before `planning_until`.
 
     If the two differ, the window between them is open: a tick announced it at `decided_at`, and has not finished it.
@@ -66,7 +56,7 @@ class Mark:
 
     planned_until: int
     planning_until: int
-    decided_at: float
+    decided_at: float = 0.0
     # Ticks that took the window up, without the tick that announced it.
     tries: int = 0
     # The time zones and the AWS SDK that the window was announced with: every function of a deployment uses them.
@@ -76,7 +66,11 @@ class Mark:
     divided_until: int = 0
     # Several ticks may have recorded divisions of the window; this division counts.
     division: int = 0
-    filing: Filing = Filing()
+    # By which version of the listing rule ticks have listed the directory's shards. No tick found a wrong listing since
+    # `filed_since`. Code with listings announced the windows before `filed_until`; an earlier version does not move it.
+    filing: str = ""
+    filed_since: float = 0
+    filed_until: int = 0
     # When it was found too far ahead and moved back last, and from where.
     moved_back_at: float = 0
     moved_back_from: int = 0
@@ -84,6 +78,14 @@ class Mark:
     joined_until: int = 0
     # Of a mark that was written in a new deployment: when. Nothing was planned before.
     new_since: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.planned_until <= self.planning_until:
+            raise ValueError(f"it ends before it begins: {self.planned_until}, {self.planning_until}"[:200])
+        if not self.decided_at:
+            force_setattr(self, "decided_at", float(self.planned_until))
+        if self.is_open and self.planning_until <= self.decided_at:
+            raise ValueError(f"its window was decided at {self.decided_at}, after its end")
 
     @property
     def has_gap(self) -> bool:
@@ -117,7 +119,7 @@ class Mark:
     @property
     def trusts_listings(self) -> bool:
         """Only code that files the directory as this version does has announced windows."""
-        return self.filing.version == FILING and self.filing.until == self.planning_until
+        return self.filing == FILING and self.filed_until == self.planning_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +154,7 @@ class DueIndex:
     def read_mark(self) -> Mark | None:
         """The mark; None in a new deployment. Raises Damaged."""
         item = self._table.get(keys.MARK)
-        try:
-            return _mark(item) if item else None
-        except DAMAGE as error:
-            raise Damaged(str(error)) from error
+        return read(item, Mark) if item else None
 
     def ensure_mark(self, now: float) -> Mark:
         """The mark. In a new deployment it begins at the end of the window that a tick could plan now.
@@ -222,7 +221,7 @@ class DueIndex:
         """The mark after an update, or as another process has moved it."""
         item = self._table.update_or_read(keys.MARK, update, condition)
         assert item
-        return _mark(item)
+        return read(item, Mark)
 
     def _last_planned(self, now: float) -> int | None:
         """The end of the last recorded window that a tick can have planned."""
@@ -260,7 +259,7 @@ class DueIndex:
     def distrust_listings(self, now: float) -> Mark:
         """From `now` on, ticks read the whole directory for a while. Returns the stored mark."""
         distrust = change({"filing": FILING, "filed_since": now, "filed_until": Attribute("planning_until")})
-        return _mark(self._table.update(keys.MARK, distrust))
+        return read(self._table.update(keys.MARK, distrust), Mark)
 
     # The entries of a shard
 
@@ -305,7 +304,7 @@ class DueIndex:
         """All pending registrations, also unreadable ones."""
         for partition in keys.partitions("PENDING"):
             for item in self._table.query(Query(partition)):
-                entry = _decode_entry(item, partition, *keys.tenant_and_job(item["sk"]))
+                entry = read_entry(item, partition, item["sk"].rpartition("#")[0])
                 if isinstance(entry, Unreadable):
                     yield replace(entry, item=item)
                 else:
@@ -331,56 +330,13 @@ def _unmoved(mark: Mark) -> Condition:
     return unchanged(as_read, *as_read)
 
 
-def _mark(item: Item) -> Mark:
-    """Raises one of DAMAGE."""
-    for name in (
-        "planned_until",
-        "planning_until",
-        "tries",
-        "divided_until",
-        "division",
-        "joined_until",
-        "new_since",
-    ):
-        if type(item.get(name, 0)) is not int:
-            raise TypeError(f"the mark's {name} is no whole number: {item[name]!r}"[:200])
-    if not 0 < item["planned_until"] <= item["planning_until"]:
-        raise ValueError(
-            f"the mark ends before it begins: {item['planned_until']}, {item['planning_until']}"[:200]
-        )
-    decided_at = float(item["decided_at"]) if "decided_at" in item else float(item["planned_until"])
-    if item["planned_until"] < item["planning_until"] <= decided_at:
-        raise ValueError(f"the mark's window was decided at {decided_at}, after its end")
-    return Mark(
-        planned_until=item["planned_until"],
-        planning_until=item["planning_until"],
-        decided_at=decided_at,
-        tries=item.get("tries", 0),
-        tzdata=item.get("tzdata", ""),
-        sdk=item.get("sdk", ""),
-        divided_until=item.get("divided_until", 0),
-        division=item.get("division", 0),
-        filing=Filing(item.get("filing", ""), float(item.get("filed_since", 0)), item.get("filed_until", 0)),
-        moved_back_at=float(item.get("moved_back_at", 0)),
-        moved_back_from=item.get("moved_back_from", 0),
-        joined_until=item.get("joined_until", 0),
-        new_since=item.get("new_since", 0),
-    )
-
-
-def read_entry(item: Item, partition: str) -> DueEntry | Unreadable:
-    """The entry of an item of a shard's partition."""
-    tenant, _, job_id = item["sk"].partition("#")
-    return _decode_entry(item, partition, tenant, job_id)
-
-
-def _decode_entry(item: Item, partition: str, tenant: str, job_id: str) -> DueEntry | Unreadable:
-    """The entry of the job that the item's key names."""
+def read_entry(item: Item, partition: str, name: str = "") -> DueEntry | Unreadable:
+    """The entry of an item of a partition. `name`: the tenant and the job, if the item's sort key says more."""
     try:
         entry = DueEntry.decode(item["entry"])
-        if entry.tenant != tenant or entry.job_id != job_id:
+        if f"{entry.tenant}#{entry.job_id}" != (name or item["sk"]):
             raise ValueError(f"of another job: {entry.tenant!r}, {entry.job_id!r}")
-        if not job_id:
+        if not entry.job_id:
             raise ValueError("its key names no job")
         return entry
     except DAMAGE as error:

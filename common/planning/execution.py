@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, replace
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, json
+from msgspec.structs import replace
 
 from common.errors import Minute8Error, NotFound
 from common.ids import TENANT_ID_CHARS, id_pattern, is_id
@@ -48,9 +48,19 @@ class UnreadableMessage(Minute8Error):
     """Not an execution in a version that this code reads. It belongs in the dead-letter queue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+_Unsigned = Annotated[int, Meta(ge=0, le=LAST_AT)]
+
+
+class Execution(
+    Struct,
+    frozen=True,
+    rename={"job_id": "job", "schedule_revision": "rev"},
+    tag_field="v",
+    tag=MESSAGE_VERSION,
+):
     """One planned call of a job's target. Fields that are 0 or empty are not set.
+
+    Ids have the rules of a registration, so no message can use keys outside one tenant's job.
 
     - `due_at`: when this attempt is to start; of attempt 1 the fire time and its jitter.
     - `schedule_revision`: of the schedule that planned it. A hint for `common/jobs/fates.py`, and no part of its id.
@@ -61,17 +71,17 @@ class Execution:
     - `first_due_at`: from when the execution's age counts, if not from its fire time (jitter, backfills, catch-up).
     """
 
-    tenant: str
-    job_id: str
-    fire_at: int
-    due_at: int
-    schedule_revision: int
-    attempt: int = 1
-    trigger: str = SCHEDULE
+    tenant: Annotated[str, Meta(pattern=id_pattern(TENANT_ID_CHARS) + r"(?!\n)")]
+    job_id: Annotated[str, Meta(pattern=id_pattern(JOB_ID_CHARS) + r"(?!\n)")]
+    fire_at: _Unsigned
+    due_at: _Unsigned
+    schedule_revision: _Unsigned
+    attempt: _Unsigned = 1
+    trigger: Annotated[str, Meta(min_length=1)] = SCHEDULE
     trigger_id: str = ""
-    throttles: int = 0
-    not_before_at: int = 0
-    first_due_at: int = 0
+    throttles: _Unsigned = 0
+    not_before_at: _Unsigned = 0
+    first_due_at: _Unsigned = 0
 
     @property
     def run_name(self) -> str:
@@ -150,53 +160,25 @@ class Execution:
         if len(body) > _MAX_BODY:
             raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
         try:
-            message = _messages.decode(body)
+            execution = _messages.decode(body)
+            if not body.startswith(_BEGINNING) and _version(body) is None:
+                raise ValueError("it has no version")
         except (ValueError, RecursionError) as error:
             if (version := _version(body)) not in (None, MESSAGE_VERSION):
                 raise UnreadableMessage(
                     f"message version {version}, this code reads {MESSAGE_VERSION}"
                 ) from error
             raise UnreadableMessage(f"not an execution: {body[:200]!r} ({error!r})") from error
-        return cls(
-            message.tenant,
-            message.job,
-            message.fire_at,
-            message.due_at,
-            message.rev,
-            message.attempt,
-            message.trigger,
-            message.trigger_id,
-            message.throttles,
-            message.not_before_at,
-            message.first_due_at,
-        )
-
-
-_Unsigned = Annotated[int, Meta(ge=0, le=LAST_AT)]
-
-
-class _Message(Struct, frozen=True):
-    """A message as it is sent. Ids have the rules of a registration, so none can use keys outside one tenant's job."""
-
-    v: Annotated[int, Meta(ge=MESSAGE_VERSION, le=MESSAGE_VERSION)]
-    tenant: Annotated[str, Meta(pattern=id_pattern(TENANT_ID_CHARS) + r"(?!\n)")]
-    job: Annotated[str, Meta(pattern=id_pattern(JOB_ID_CHARS) + r"(?!\n)")]
-    fire_at: _Unsigned
-    due_at: _Unsigned
-    rev: _Unsigned
-    attempt: _Unsigned = 1
-    trigger: Annotated[str, Meta(min_length=1)] = SCHEDULE
-    trigger_id: str = ""
-    throttles: _Unsigned = 0
-    not_before_at: _Unsigned = 0
-    first_due_at: _Unsigned = 0
+        return execution
 
 
 class _Versioned(Struct):
     v: _Unsigned
 
 
-_messages = json.Decoder(_Message)
+_messages = json.Decoder(Execution)
+# Of what `encode` writes.
+_BEGINNING = f'{{"v":{MESSAGE_VERSION},'
 
 
 def _version(body: str) -> int | None:

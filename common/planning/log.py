@@ -28,7 +28,9 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct
 
+from common.cache import convert
 from common.errors import Busy, Minute8Error
 from common.planning.execution import Execution
 from common.storage import keys
@@ -252,8 +254,7 @@ class ExecutionLog:
         return (portion for portion in self.portions(start, end, bucket) if portion.kind == PLANNED)
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedWindow:
+class PlannedWindow(Struct, frozen=True, rename={"bad_entries": "bad"}):
     """The window from `start` to `end`, and the work on it from `began_at` to `ended_at`. Instants are epoch seconds.
 
     `planned` counts executions that were handed over, again each time that a window was planned again.
@@ -312,17 +313,6 @@ class PlannedWindows:
 
 
 def _window(item: Item) -> PlannedWindow:
-    return PlannedWindow(
-        start=int(item["start"]),
-        end=int(item["sk"]),
-        began_at=float(item["began_at"]),
-        ended_at=float(item["ended_at"]),
-        planned=int(item.get("planned", 0)),
-        missed=int(item.get("missed", 0)),
-        bad_entries=int(item.get("bad", 0)),
-        ticks=int(item.get("ticks", 0)),
-        planners=int(item.get("planners", 0)),
-        places=tuple(
-            place for name in item if name.startswith(_PLACES) for place in str(item[name]).split(" ")
-        ),
-    )
+    texts = (str(item[name]) for name in item if name.startswith(_PLACES))
+    places = [place for text in texts for place in text.split(" ")]
+    return convert({**item, "end": int(item["sk"]), "places": places}, PlannedWindow)

@@ -14,8 +14,10 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from common.planning.execution import Execution
 from common.timing.schedule import Pace

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from common.planning.due_entry import CatchUp, DueEntry, Missed
 from common.planning.execution import Execution, job_key

@@ -8,12 +8,13 @@ repetition, never a loss. A planner without time left records its progress, and 
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec import Struct, json
 
 from common.errors import Minute8Error
 from common.planning.directory import Shard
@@ -31,7 +32,6 @@ from common.timing.windows import MISSED_AFTER_S
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-MESSAGE_VERSION = 1
 # The names of the shards of one share. A DynamoDB item holds at most 400 KB.
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 MAX_TEXT_BYTES = 300_000
@@ -67,12 +67,34 @@ class ShareDraft(NamedTuple):
     pace_slice: PaceSlice = ALL_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class ShareName:
-    """What a message names: a share of the window that ends at `end`."""
+class PlanningWork(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="v", tag=1):
+    """What a message names: a share of the window that ends at `end`, or quarantined records, by their sort keys
+    (common/planning/quarantine.py).
+    """
 
-    end: int
-    number: int
+    end: int = 0
+    share: int = 0
+    set_aside: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.end and not self.set_aside:
+            raise ValueError("it names nothing")
+
+    @property
+    def body(self) -> str:
+        """The message."""
+        return json.encode(self).decode()
+
+    @classmethod
+    def of(cls, body: str) -> PlanningWork:
+        """What a message names. Raises UnreadableShare."""
+        try:
+            return _BODIES.decode(body)
+        except (ValueError, RecursionError) as error:
+            raise UnreadableShare(f"not a share: {body[:200]!r} ({error!r})") from error
+
+
+_BODIES: Final = json.Decoder(PlanningWork)
 
 
 def divide(shards: Iterable[Shard], window: Window, max_entries: int) -> Iterator[ShareDraft]:
@@ -235,38 +257,15 @@ class PlanningQueue:
 
     def send(self, end: int, numbers: Sequence[int]) -> None:
         """Send these shares of the window that ends at `end`. Raises HandOverFailed."""
-        self.send_bodies([encode(end, number) for number in numbers])
+        self.send_works([PlanningWork(end=end, share=number) for number in numbers])
 
-    def send_bodies(self, bodies: Sequence[str]) -> None:
-        """Send messages of `encode` and `encode_quarantined`. Raises HandOverFailed."""
-        for first in range(0, len(bodies), BATCH_SIZE):
-            batch = bodies[first : first + BATCH_SIZE]
+    def send_works(self, works: Sequence[PlanningWork]) -> None:
+        """Send a message for each. Raises HandOverFailed."""
+        for first in range(0, len(works), BATCH_SIZE):
+            batch = works[first : first + BATCH_SIZE]
             response = self._client.send_message_batch(
                 QueueUrl=self._url,
-                Entries=[{"Id": str(nth), "MessageBody": body} for nth, body in enumerate(batch)],
+                Entries=[{"Id": str(nth), "MessageBody": work.body} for nth, work in enumerate(batch)],
             )
             if failed := response.get("Failed"):
                 raise HandOverFailed(f"SQS did not take {len(failed)} shares, first {failed[0]}")
-
-
-def encode(end: int, number: int) -> str:
-    """The message that names a share."""
-    return json.dumps({"v": MESSAGE_VERSION, "end": end, "share": number}, separators=(",", ":"))
-
-
-def encode_quarantined(names: Sequence[str]) -> str:
-    """The message that names quarantined records, by their sort keys (common/planning/quarantine.py)."""
-    return json.dumps({"v": MESSAGE_VERSION, "set_aside": list(names)}, separators=(",", ":"))
-
-
-def decode(body: str) -> ShareName | list[str]:
-    """The inverse of `encode` and `encode_quarantined`. Raises UnreadableShare."""
-    try:
-        fields = json.loads(body)
-        if fields["v"] != MESSAGE_VERSION:
-            raise ValueError(f"version {fields['v']!r}, this code reads {MESSAGE_VERSION}")
-        if "set_aside" in fields:
-            return [str(name) for name in fields["set_aside"]]
-        return ShareName(int(fields["end"]), int(fields["share"]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableShare(f"not a share: {body[:200]!r} ({error!r})") from error

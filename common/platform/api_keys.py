@@ -29,9 +29,9 @@ from common.storage import keys
 from common.storage.aws import readable
 from common.storage.conflicts import retry_on_conflict
 from common.storage.expressions import ABSENT, PRESENT, Attribute, change
+from common.storage.stored import read
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.unreadable import read
 from common.tenants.audit import AWS, Audit
 from common.tenants.tenant import IS_THERE
 from common.timing.instants import DAY_S

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from common.errors import Minute8Error, NotFound
 from common.planning.execution import Execution, UnreadableMessage, split_execution_id
 from common.planning.packs import Pack, is_wake, lines
-from common.planning.shares import ShareName, UnreadableShare, decode
+from common.planning.shares import PlanningWork, UnreadableShare
 from common.storage import keys
 from common.storage.transactions import Transaction
 from common.tenants.audit import AuditedCommit
@@ -111,12 +111,8 @@ def _executions(body: str) -> tuple[str, ...]:
 
 
 def _work(body: str) -> tuple[str, ...]:
-    work = decode(body)
-    return (
-        (f"share {work.number} of the window until {work.end}",)
-        if isinstance(work, ShareName)
-        else tuple(work)
-    )
+    work = PlanningWork.of(body)
+    return work.set_aside or (f"share {work.share} of the window until {work.end}",)
 
 
 def _outcome(body: str) -> tuple[str, ...]:

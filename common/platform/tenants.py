@@ -15,7 +15,7 @@ from common.errors import AlreadyExists, Conflict, Damaged, InvalidInput, NotFou
 from common.ids import TENANT_ID_CHARS, check_id, check_name, check_note
 from common.jobs.job import Job
 from common.platform.api_keys import ApiKey, ApiKeys
-from common.storage import expressions, keys
+from common.storage import expressions, keys, stored
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import Attribute, Condition
 from common.storage.table import Query, Table
@@ -71,7 +71,7 @@ class Tenants:
         item = self._table.get(keys.tenant(tenant_id))
         if item is None or item.get("state") == DELETED:
             raise NotFound("tenant", tenant_id)
-        return Tenant.from_item(item)
+        return stored.read(item, Tenant)
 
     def list_tenants(self, after: str = "", limit: int | None = None) -> Iterator[Tenant | Unreadable]:
         """All tenants after `after`, in the order of their ids, without their registered totals."""
@@ -175,7 +175,7 @@ class Tenants:
 
 def _read(item: Item) -> Tenant | Unreadable:
     try:
-        return Tenant.from_item(item)
+        return stored.read(item, Tenant)
     except Damaged as error:
         return Unreadable("tenants", keys.key_of(item), str(error)[:300])
 

@@ -14,6 +14,7 @@ from itertools import chain, starmap
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from common.cache import convert
 from common.errors import InvalidInput
 from common.ids import PACE_KEY_CHARS, is_id
 from common.preview.words import describe
@@ -74,8 +75,7 @@ class Fire:
 class Preview:
     """What a schedule will do."""
 
-    schedule: dict[str, Any]
-    """What it means, as `Schedule.to_view`."""
+    schedule: Schedule
     timezone: str
     fires: tuple[Fire, ...]
     sentence: str
@@ -103,7 +103,7 @@ def resolved_as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
     if interval := resolved.get("interval"):
         *second, minute, hour = (int(text) for text in fields.pop("cron").split(" ")[:-3])
         anchor = f"{interval['from']}T{hour:02}:{minute:02}:{sum(second):02}"
-        fields |= {"every": DateInterval.from_item(interval).text, "anchor": anchor}
+        fields |= {"every": convert(interval, DateInterval).text, "anchor": anchor}
         fields.setdefault("timezone", "UTC")
     if pace := resolved.get("pace"):  # a target is not a key that clients may write
         key = pace["key"] if is_id(pace["key"], PACE_KEY_CHARS) else None
@@ -136,7 +136,7 @@ def preview(
     schedule, zone = read_schedule(raw, job_key=job_key, now=now, default_spread_s=default_spread_s)
     fire_times = next_fires(schedule, now, count, until, excluded=excluded or NO_DAYS)
     return Preview(
-        schedule=schedule.to_item(),
+        schedule=schedule,
         timezone=zone,
         fires=tuple(Fire(at, rfc3339(at), local_text(at, zone)) for at in fire_times),
         sentence=describe(schedule, raw.get("max_runs")),

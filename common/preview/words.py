@@ -25,7 +25,6 @@ from common.timing.durations import duration_text
 from common.timing.excluded_days import WEEKDAYS
 from common.timing.instants import rfc3339
 from common.timing.schedule import EVENTBRIDGE, SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
-from common.timing.zones import iso_date
 
 
 def describe(schedule: Schedule, max_runs: object = None) -> str:
@@ -58,7 +57,7 @@ def _timing_words(schedule: Schedule) -> str:
             sentence = f"{cron_words(in_all_clocks(timing))}, in {timezone}"
             if interval := schedule.interval:
                 step = f"every {interval.days} days" if interval.days else f"every {interval.months} months"
-                sentence += f", {step} from {iso_date(interval.from_day)} on"
+                sentence += f", {step} from {interval.from_date} on"
             if dst == EVENTBRIDGE and timezone != "UTC":
                 sentence += ", skipping times that the clock skips and repeating none"
             return sentence
@@ -70,7 +69,7 @@ def _timing_words(schedule: Schedule) -> str:
 
 def _has_more(schedule: Schedule, max_runs: object) -> bool:
     """Whether several schedules have something in common that is to be said."""
-    return max_runs is not None or replace(schedule, timing=ManyTiming(())) != Schedule(ManyTiming(()))
+    return max_runs is not None or replace(schedule, schedules=()) != Schedule(schedules=())
 
 
 def _limits(schedule: Schedule) -> str:

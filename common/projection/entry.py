@@ -1,12 +1,14 @@
 """A run as the projection keeps it: what lists filter by and what summaries count, in some 15 bytes. Pure.
 
-A portion of entries is text, compressed: one line for each run, by name and job, so that neighbours are alike.
+A portion of entries is a list in JSON, compressed: by name and job, so that neighbours are alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
+
+from msgspec import json
 
 from common.planning.execution import split_run_name
 from common.runs.run import REQUIRED, Run
@@ -89,32 +91,14 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.2g}")
 
 
+_ENTRIES: Final = json.Decoder(list[RunEntry])
+
+
 def encode(entries: Iterable[RunEntry]) -> str:
     """Entries as compressed text; they must be in the order of their keys."""
-    return packed("\n".join(map(_line, entries)))
+    return packed(json.encode(list(entries)).decode())
 
 
 def decode(data: str) -> list[RunEntry]:
-    """The inverse of `encode`."""
-    text = unpacked(data)
-    return [_entry(line) for line in text.split("\n")] if text else []
-
-
-def _line(entry: RunEntry) -> str:
-    fields = [entry.run_name, entry.job_id, entry.status, entry.reason]
-    fields.append(str(entry.fires) if entry.fires != 1 else "")
-    fields += ["" if value is None else f"{value:g}" for value in (entry.lateness_s, entry.duration_s)]
-    return "\t".join(fields)
-
-
-def _entry(line: str) -> RunEntry:
-    run_name, job_id, status, reason, number, lateness_s, duration_s = line.split("\t")
-    return RunEntry(
-        run_name,
-        job_id,
-        status,
-        reason,
-        int(number or 1),
-        float(lateness_s) if lateness_s else None,
-        float(duration_s) if duration_s else None,
-    )
+    """The inverse of `encode`. Raises one of DAMAGE."""
+    return _ENTRIES.decode(unpacked(data))

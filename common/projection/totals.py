@@ -63,7 +63,7 @@ class RunTotals:
         self.duration_s.update(other.duration_s)
 
     def to_json(self, *, values: bool = False) -> dict[str, Any]:
-        """The JSON that the API shows; with `values`, `of_json` can read it again."""
+        """The JSON that the API shows; with `values`, each value with its number."""
         return {
             "runs": self.statuses.total(),
             "statuses": dict(sorted(self.statuses.items())),
@@ -88,12 +88,6 @@ class RunTotals:
         """Read what `to_stored` has written."""
         spreads = (Counter(dict(stored[name])) for name in ("lateness_s", "duration_s"))
         return cls(Counter(stored["statuses"]), Counter(stored["reasons"]), *spreads)
-
-    @classmethod
-    def of_json(cls, shown: Mapping[str, Any]) -> RunTotals:
-        """The inverse of `to_json(values=True)`."""
-        spreads = (Counter(dict(shown[name]["values"])) for name in ("lateness_s", "duration_s"))
-        return cls(Counter(shown["statuses"]), Counter(shown["reasons"]), *spreads)
 
 
 @dataclass(slots=True)

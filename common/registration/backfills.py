@@ -33,7 +33,7 @@ from common.timing.excluded_days import SimpleExcluded, of_parts
 from common.timing.fires import fires, local_date
 from common.timing.instants import rfc3339
 from common.timing.moved_days import MAX_MOVE_DAYS
-from common.timing.schedule import SKIP, ManyTiming, Schedule
+from common.timing.schedule import SKIP, Schedule
 from common.timing.zones import iso_date
 
 # A list of a job's backfills looks at so many.
@@ -177,11 +177,7 @@ def with_calendars(jobs: Table, job: Job, start: int, end: int) -> Schedule:
             value=rfc3339(start),
             accepted="a shorter range",
         )
-    return (
-        structs.replace(schedule, timing=ManyTiming(parts))
-        if isinstance(schedule.timing, ManyTiming)
-        else parts[0]
-    )
+    return parts[0] if schedule.schedules is None else structs.replace(schedule, schedules=parts)
 
 
 def _with_dates(schedule: Schedule, excluded: SimpleExcluded, start: int, end: int) -> Schedule:

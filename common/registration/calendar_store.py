@@ -24,9 +24,9 @@ from common.limits import CALENDAR_NAME_CHARS, MAX_TENANT_CALENDARS
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
+from common.storage.stored import read
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.unreadable import read
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 

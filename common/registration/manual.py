@@ -6,8 +6,10 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import structs
 
 from common.clock import Clock
 from common.errors import Conflict, NotFound
@@ -104,7 +106,7 @@ class ManualCommands:
         if named:
             own["secrets"] = list(secret_names(named))
         fire_at = self._first_asked(execution, nonce, own, now)
-        execution = replace(execution, fire_at=fire_at, due_at=fire_at)
+        execution = structs.replace(execution, fire_at=fire_at, due_at=fire_at)
         self.runs.note([execution], now)
         # Sent first: after a crash the job still runs, and a repeated request is the same execution.
         self.queue.send([execution])
@@ -163,12 +165,12 @@ class ManualCommands:
         """
         execution, record = self._execution_and_record(tenant, execution_id)
         now = self.clock.now()
-        execution = replace(execution, attempt=record.attempt)
+        execution = structs.replace(execution, attempt=record.attempt)
         overdue = record.status == RETRYING and record.next_attempt_at <= now
         commit = self._with_audit("run.retried", [execution], now)
         if not overdue and not self.runs.reopen(execution, now, commit):
             raise Conflict(f"run {execution_id} is {record.status}; only a failed run can be tried again")
-        again = replace(
+        again = structs.replace(
             execution,
             attempt=execution.attempt + 1,
             due_at=math.floor(now),
@@ -363,7 +365,7 @@ class ManualCommands:
         if record is None:
             raise NotFound("run", execution_id)
         revision = record.schedule_revision
-        return replace(execution, trigger=record.trigger, schedule_revision=revision), record
+        return structs.replace(execution, trigger=record.trigger, schedule_revision=revision), record
 
     def _check_planned(self, execution: Execution, now: float) -> None:
         """Check that an execution without a record exists: its job must be going to fire then."""

@@ -27,7 +27,7 @@ from common.limits import (
 from common.timing.durations import MAX_DURATION_S
 from common.timing.instants import DAY_S
 from common.timing.max_runs import MAX_RUNS
-from common.timing.schedule import CronTiming, EveryTiming, ManyTiming, Schedule
+from common.timing.schedule import Schedule
 
 MAX_SCHEDULES: Final = 10
 # The tolerance of a pace that names none.
@@ -287,24 +287,14 @@ def anchored_as(
         part if "anchor" in fields else next(filter(None, (_anchored(old, part) for old in known)), part)
         for part, fields in zip(schedule.parts, written.get("schedules", [written]), strict=True)
     )
-    if isinstance(schedule.timing, ManyTiming):
-        return replace(schedule, timing=ManyTiming(parts))
-    return parts[0]
+    return parts[0] if schedule.schedules is None else replace(schedule, schedules=parts)
 
 
 def _anchored(before: Schedule, schedule: Schedule) -> Schedule | None:
     """The schedule with the anchor of the one before; None if their intervals differ."""
-    old, new = before.timing, schedule.timing
-    if isinstance(old, EveryTiming) and isinstance(new, EveryTiming):
-        return replace(schedule, timing=old) if old.interval_s == new.interval_s else None
-    is_same_zone = (
-        isinstance(old, CronTiming) and isinstance(new, CronTiming) and old.timezone == new.timezone
-    )
-    if (
-        is_same_zone
-        and before.interval
-        and schedule.interval
-        and before.interval.text == schedule.interval.text
-    ):
-        return replace(schedule, timing=old, interval=before.interval)
+    if before.every_s is not None and before.every_s == schedule.every_s:
+        return replace(schedule, anchor_at=before.anchor_at)
+    old, new = before.interval, schedule.interval
+    if old and new and old.text == new.text and before.zone == schedule.zone:
+        return replace(schedule, cron=before.cron, interval=old)
     return None

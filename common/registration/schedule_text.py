@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -127,7 +127,7 @@ def _several(
             error.field = error.field.replace("schedule", f"schedule.schedules.{place}", 1)
             raise
     timing = ManyTiming(tuple(replace(schedule, spread_s=0) for schedule in schedules))
-    return Schedule(timing, spread_s=min(schedule.spread_s for schedule in schedules))
+    return Schedule.of(timing, spread_s=min(schedule.spread_s for schedule in schedules))
 
 
 def _check_together(schedule: Schedule) -> None:
@@ -150,8 +150,8 @@ def _single(
     exclude = fields.get("exclude", {})
     timing, interval = _timing(fields, job_key, now, shortest_interval_s)
     on_excluded = _on_excluded(fields, timing, shortest_interval_s)
-    return Schedule(
-        timing=timing,
+    return Schedule.of(
+        timing,
         exclude_dates=_distinct(exclude.get("dates", ())),
         exclude_weekdays=tuple(sorted(set(exclude.get("weekdays", ())), key=WEEKDAYS.index)),
         calendars=_distinct(exclude.get("calendars", ())),
@@ -314,7 +314,7 @@ def _every_in_zone(
         )  # fmt: skip
     at = parse_instant(fields["anchor"], "schedule.anchor", zone) if "anchor" in fields else now
     day, second = divmod(at + offset_at(zone, at), DAY_S)
-    interval = DateInterval(days, months, day + EPOCH_ORDINAL)
+    interval = DateInterval(days=days, months=months, from_date=date.fromordinal(day + EPOCH_ORDINAL))
     if interval.shortest_s < shortest_interval_s:
         raise InvalidInput(
             "schedule.every", "fires too often for this tenant", value=fields["every"],

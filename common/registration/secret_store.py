@@ -17,9 +17,9 @@ from common.storage import keys
 from common.storage.aws import readable
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT, Attribute, Condition
+from common.storage.stored import read
 from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
-from common.storage.unreadable import read
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
 from common.tenants.secrets import Secret, SecretKey, check_value

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -347,7 +347,7 @@ class Holders:
     def wake(self, executions: Sequence[Execution]) -> None:
         """Send the messages of runs that can go on."""
         now = int(self.clock.now())
-        self.queue.send([replace(execution, not_before_at=now) for execution in executions])
+        self.queue.send([structs.replace(execution, not_before_at=now) for execution in executions])
 
     def looked_up(
         self, state: State, tenant: str, own: str = "", since: float = 0.0

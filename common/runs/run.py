@@ -1,25 +1,23 @@
 """A run: the record of one execution, as it is stored. docs/runs.md says what its fields mean.
 
-This is the only place that knows an item's attributes: `Run.from_item` reads it, `Run.to_item` writes it.
+This is the only place that knows an item's attributes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from msgspec import Meta, Struct, field, to_builtins
+from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
-from common.cache import convert
-from common.errors import Damaged
 from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING, SKIPPED
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
-from common.storage.wire import Item
+from common.storage.stored import Stored
 from common.timing.instants import has_ended
 
 if TYPE_CHECKING:
@@ -182,7 +180,7 @@ def readable_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run]:
     return (run for run in read_runs(items) if isinstance(run, Run))
 
 
-class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Run(Stored, frozen=True, kw_only=True, omit_defaults=True):
     """One execution's record. An instant, count or text that is 0 or empty is not set.
 
     `run_name` is the last part of the execution id. `v` grows only for what this code would misread.
@@ -282,24 +280,6 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The record of an execution that does not run, and why."""
         why = {"reason": reason, "detail": detail, "finished_at": now, "expires_at": expires_at}
         return cls.of(execution, SKIPPED, **why, **fields)
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Run:
-        """The run of a stored item, which may have more attributes.
-
-        Raises Damaged, a ValueError: it is none of ours, of a later version, or another run's.
-        """
-        try:
-            run = convert(item, cls)
-        except ValueError as error:
-            raise Damaged(f"the record of a run is damaged: {error}") from error
-        if item.get("pk", partition := keys.runs_of_job(run.tenant, run.job_id)) != partition:
-            raise Damaged(f"the record of a run is damaged: it says that it is of {run.tenant}/{run.job_id}")
-        return run
-
-    def to_item(self) -> Item:
-        """What is stored, with its key."""
-        return {**self.key, **to_builtins(self)}
 
     @classmethod
     def existing(cls, conflict: ConditionFailed) -> Run | None:

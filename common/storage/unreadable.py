@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
-from common.cache import convert
-from common.errors import Damaged
 from common.ids import TENANT_ID_CHARS, is_id
 from common.limits import JOB_ID_CHARS
 from common.storage.keys import Key
 from common.storage.wire import Item
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +39,3 @@ class Unreadable:
         else:
             tenant, job_id, *_ = f"{sort_key}#".split("#")
         return (tenant, job_id) if is_id(tenant, TENANT_ID_CHARS) and is_id(job_id, JOB_ID_CHARS) else None
-
-
-def read(item: Item, kind: type[T]) -> T:
-    """What a stored item is. Raises Damaged, which names the item and says why."""
-    try:
-        return convert(item, kind)
-    except ValueError as error:
-        raise Damaged(f"the item {item.get('pk')} {item.get('sk')} is damaged: {error}") from error

@@ -10,17 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from common.errors import Damaged
 from common.storage import keys
-from common.storage.wire import Item, to_wire
+from common.storage.stored import Stored
+from common.storage.wire import to_wire
 from common.tenants.audit import RETENTION_S
 from common.timing.instants import DAY_S
 
 # An entry may be committed so long after the time in its id: longer than a function runs, or AWS accepts a wrong clock.
 SETTLE_S: Final = 20 * 60
-# 55 bytes each, in an item of at most 400 KB.
+# 65 bytes each, in an item of at most 400 KB.
 MAX_SEALED: Final = 1_000
 # A seal outlives its entries, which DynamoDB deletes days after they have expired.
 LIFETIME_S: Final = RETENTION_S + 30 * DAY_S
@@ -36,12 +39,13 @@ SEAL_REPLACED: Final = "seal replaced"
 NOT_SEALED: Final = "not sealed"
 
 
-@dataclass(frozen=True, slots=True)
-class Seal:
+class Seal(Stored, frozen=True):
     """The entries with ids in [since, until), as (id, hash) by id; the first seal's `since` is empty.
 
     `chain` is a random id of the whole chain. `previous` is the predecessor's hash, `previous_at` its `sealed_at`.
     """
+
+    derived: ClassVar = ("hash", "expires_at")
 
     owner: str
     chain: str
@@ -63,40 +67,21 @@ class Seal:
             ]
         )
 
-    def to_item(self) -> Item:
-        return {
-            **keys.seal(self.owner, self.number),
-            "chain": self.chain,
-            "since": self.since,
-            "until": self.until,
-            "entries": "\n".join(f"{entry_id} {digest}" for entry_id, digest in self.entries),
-            "sealed_at": self.sealed_at,
-            "previous": self.previous,
-            "previous_at": self.previous_at,
-            "hash": self.hash,
-            "expires_at": self.sealed_at + LIFETIME_S,
-        }
+    @property
+    def key(self) -> keys.Key:
+        return keys.seal(self.owner, self.number)
+
+    @property
+    def expires_at(self) -> int:
+        return self.sealed_at + LIFETIME_S
 
     @classmethod
-    def from_item(cls, owner: str, item: Mapping[str, Any]) -> Seal | None:
-        """None if the item was altered: its hash is not that of what it holds."""
-        try:
-            pairs = [tuple(line.split(" ", 1)) for line in item["entries"].splitlines()]
-            seal = cls(
-                owner=owner,
-                chain=item["chain"],
-                number=int(item["sk"]),
-                since=item["since"],
-                until=item["until"],
-                entries=tuple((entry_id, digest) for entry_id, digest in pairs),
-                sealed_at=item["sealed_at"],
-                previous=item["previous"],
-                previous_at=item["previous_at"],
-            )
-            is_whole = item["hash"] == seal.hash
-        except (AttributeError, KeyError, TypeError, ValueError):
-            return None
-        return seal if is_whole else None
+    def unaltered(cls, owner: str, item: Mapping[str, Any]) -> Seal | None:
+        """The owner's seal; None if the item was altered: its hash is not that of what it holds."""
+        with suppress(Damaged):
+            seal = cls.from_item(item)
+            return seal if (seal.owner, seal.hash) == (owner, item.get("hash")) else None
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ class AuditSeals:
         query = Query(keys.seals(owner), newest_first=True, limit=1, consistent=False)
         try:
             for item in self._table.query(query):
-                return Seal.from_item(owner, item) or altered(item["sk"])
+                return Seal.unaltered(owner, item) or altered(item["sk"])
         except TypeError:  # an attribute that Minute8 never writes
             return Tampering(SEAL_ALTERED, "the last seal", "it is unreadable")
         return None

@@ -19,6 +19,7 @@ from common import telemetry
 from common.cache import Cache, Kept
 from common.errors import Damaged
 from common.storage import keys
+from common.storage.stored import read
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import DAMAGE
@@ -99,7 +100,7 @@ class KnownTenants:
         unknown = {keys.tenant(name)["pk"]: name for name in names - known - self._named}
         for item in self._table.get_some([keys.tenant(name) for name in unknown.values()], consistent=False):
             with suppress(*DAMAGE):  # its own read raises it
-                self._kept.put(unknown[item["pk"]], TenantRules.from_item(item), now)
+                self._kept.put(unknown[item["pk"]], read(item, TenantRules), now)
                 known.add(unknown[item["pk"]])
         with self._lock:
             self.reads += len(unknown)
@@ -127,7 +128,7 @@ class KnownTenants:
             item is None and not consistent
         ):  # an eventually consistent read can miss a new tenant, and its run would be skipped
             item = self._table.get(key)
-        rules = TenantRules.from_item(item) if item else None
+        rules = read(item, TenantRules) if item else None
         with self._lock:
             self.reads += 1
         self._kept.put(tenant, rules, now)

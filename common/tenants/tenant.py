@@ -5,13 +5,10 @@ Executors read the rules alone, from the same item.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, to_builtins
 
-from common.cache import convert
-from common.errors import Damaged
 from common.storage.expressions import PRESENT, Attribute
 from common.timing.instants import DAY_S
 
@@ -95,14 +92,6 @@ class TenantRules(Struct, frozen=True):
     def run_retention_s(self) -> int:
         """How long the tenant's runs are kept."""
         return self.retention_days * DAY_S
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Self:
-        """Reads a tenant's item, which may have more attributes. Raises Damaged, a ValueError."""
-        try:
-            return convert(item, cls)
-        except ValueError as error:
-            raise Damaged(f"the item of the tenant is damaged: {error}; `minute8 check` says more") from error
 
 
 class Tenant(TenantRules, frozen=True, kw_only=True):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Annotated, Final
+
+from msgspec import Meta, Struct, field
 
 from common.timing.date_bits import year_days
 from common.timing.instants import DAY_S
@@ -22,13 +22,16 @@ MAX_DAYS: Final = 3_660
 MAX_MONTHS: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class DateInterval:
-    """The dates in steps of `days`, or else of `months`, from the date with the ordinal `from_day`."""
+class DateInterval(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The dates in steps of `days`, or else of `months`, from a date."""
 
-    days: int
-    months: int
-    from_day: int
+    days: Annotated[int, Meta(ge=0)] = 0
+    months: Annotated[int, Meta(ge=0)] = 0
+    from_date: date = field(name="from")
+
+    def __post_init__(self) -> None:
+        if not self.days and not self.months:
+            raise ValueError("the interval has no steps")
 
     @property
     def text(self) -> str:
@@ -44,26 +47,15 @@ class DateInterval:
         """The dates of a year that are in the steps: bit 0 is the first day."""
         first, end = year_days(year)
         if self.days:
-            steps = range((self.from_day - first) % self.days, end - first, self.days)
+            steps = range((self.from_date.toordinal() - first) % self.days, end - first, self.days)
             return sum(1 << day for day in steps)
-        start = date.fromordinal(self.from_day)
+        start = self.from_date
         months = (start.year - year) * 12 + start.month - 1
         return sum(
             1 << _day_of(year, month + 1, start.day) - first
             for month in range(12)
             if (month - months) % self.months == 0
         )
-
-    def to_item(self) -> dict[str, Any]:
-        """The stored form."""
-        steps = {"days": self.days} if self.days else {"months": self.months}
-        return steps | {"from": date.fromordinal(self.from_day).isoformat()}
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> DateInterval:
-        """The inverse of `to_item`."""
-        from_day = date.fromisoformat(item["from"]).toordinal()
-        return cls(int(item.get("days", 0)), int(item.get("months", 0)), from_day)
 
 
 def _day_of(year: int, month: int, day: int) -> int:

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct, field
 from msgspec.structs import asdict
 
 from common.timing.date_interval import DateInterval
@@ -73,9 +73,14 @@ class Pace(Struct, frozen=True):
     tolerance_s: int
 
 
-class Schedule(Struct, frozen=True):
+# The names that a stored schedule has for fields of timings, where they differ.
+_STORED_NAMES: Final = {"expression": "cron", "timezone": "zone", "interval_s": "every_s"}
+
+
+class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """A timing with its bounds (start inclusive, end exclusive), exclusions, jitter, spread and pace.
 
+    It is stored as it is declared, with the fields of its `timing` among its own; `of` makes it of a timing.
     `exclude_dates` are ISO dates in the schedule's zone (UTC for `every` and `at`), `exclude_weekdays` some of "mon" to
     "sun". Also excluded are dates in one of the `calendars`, or in none of the `include_calendars` if there are any.
     Both are names; the caller resolves their dates and passes them to `fires`. `on_excluded` is SKIP, NEXT or PREVIOUS.
@@ -83,18 +88,48 @@ class Schedule(Struct, frozen=True):
     `spread_s` all fires of a job by the same number.
     """
 
-    timing: Timing
+    cron: str | None = None
+    zone: str = field(default="UTC", name="timezone")
+    dialect: str = MINUTE8
+    dst: str = MINUTE8
+    every_s: Annotated[int, Meta(ge=1)] | None = None
+    anchor_at: int | None = None
+    at: int | None = None
+    schedules: tuple[Schedule, ...] | None = None
     start_at: int | None = None
     end_at: int | None = None
     exclude_dates: tuple[str, ...] = ()
+    exclude_weekdays: tuple[str, ...] = ()
     calendars: tuple[str, ...] = ()
+    interval: DateInterval | None = None
+    include_calendars: tuple[str, ...] = ()
+    on_excluded: Literal["skip", "next", "previous"] = SKIP
     jitter_s: int = 0
     spread_s: int = 0
     pace: Pace | None = None
-    include_calendars: tuple[str, ...] = ()
-    on_excluded: str = SKIP
-    interval: DateInterval | None = None
-    exclude_weekdays: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        times = self.cron, self.every_s, self.at, self.schedules
+        if times.count(None) == len(times) or (self.every_s is None) != (self.anchor_at is None):
+            raise ValueError("the schedule says no times")
+
+    @classmethod
+    def of(cls, timing: Timing, **fields: Any) -> Schedule:
+        """The schedule of a timing, with fields of its own."""
+        parts = {_STORED_NAMES.get(name, name): value for name, value in asdict(timing).items()}
+        # Only a default itself is left out of what is stored, not a text that is equal to it.
+        return cls(
+            **{name: value for name, value in parts.items() if value not in ("UTC", MINUTE8)}, **fields
+        )
+
+    @cached_property
+    def timing(self) -> Timing:
+        """When it fires, without what bounds and excludes that."""
+        if self.cron is not None:
+            return CronTiming(self.cron, self.zone, self.dialect, self.dst)
+        if self.every_s is not None and self.anchor_at is not None:
+            return EveryTiming(self.every_s, self.anchor_at)
+        return AtTiming(self.at or 0) if self.schedules is None else ManyTiming(self.schedules)
 
     @property
     def tolerance_s(self) -> int:
@@ -104,13 +139,12 @@ class Schedule(Struct, frozen=True):
     @property
     def parts(self) -> tuple[Schedule, ...]:
         """Its schedules, in order; itself if it is a single one."""
-        return self.timing.schedules if isinstance(self.timing, ManyTiming) else (self,)
+        return (self,) if self.schedules is None else self.schedules
 
     @property
     def timezone(self) -> str:
         """The zone of its cron; of several schedules that of the first. Others are in UTC."""
-        timing = self.parts[0].timing
-        return timing.timezone if isinstance(timing, CronTiming) else "UTC"
+        return self.parts[0].zone
 
     @property
     def moves(self) -> bool:
@@ -120,76 +154,6 @@ class Schedule(Struct, frozen=True):
     @property
     def named_calendars(self) -> tuple[str, ...]:
         """All calendars on which its fire times depend."""
-        if isinstance(self.timing, ManyTiming):
-            return tuple(dict.fromkeys(name for part in self.parts for name in part.named_calendars))
+        if self.schedules is not None:
+            return tuple(dict.fromkeys(name for part in self.schedules for name in part.named_calendars))
         return self.calendars + self.include_calendars
-
-    def to_item(self) -> dict[str, Any]:
-        """The stored form: ints, text, lists and maps; default values are left out."""
-        optional = {
-            "start_at": self.start_at,
-            "end_at": self.end_at,
-            "exclude_dates": list(self.exclude_dates) or None,
-            "exclude_weekdays": list(self.exclude_weekdays) or None,
-            "calendars": list(self.calendars) or None,
-            "interval": self.interval.to_item() if self.interval else None,
-            "include_calendars": list(self.include_calendars) or None,
-            "on_excluded": self.on_excluded if self.on_excluded != SKIP else None,
-            "jitter_s": self.jitter_s or None,
-            "spread_s": self.spread_s or None,
-            "pace": asdict(self.pace) if self.pace else None,
-        }
-        return _timing_item(self.timing) | {
-            key: value for key, value in optional.items() if value is not None
-        }
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Schedule:
-        """The inverse of `to_item`."""
-        return cls(
-            timing=_timing_of(item),
-            start_at=int(item["start_at"]) if "start_at" in item else None,
-            end_at=int(item["end_at"]) if "end_at" in item else None,
-            exclude_dates=tuple(item.get("exclude_dates", ())),
-            exclude_weekdays=tuple(item.get("exclude_weekdays", ())),
-            calendars=tuple(item.get("calendars", ())),
-            include_calendars=tuple(item.get("include_calendars", ())),
-            on_excluded=item.get("on_excluded", SKIP),
-            interval=DateInterval.from_item(item["interval"]) if "interval" in item else None,
-            jitter_s=int(item.get("jitter_s", 0)),
-            spread_s=int(item.get("spread_s", 0)),
-            pace=_pace_of(item["pace"]) if "pace" in item else None,
-        )
-
-
-def _pace_of(item: Mapping[str, Any]) -> Pace:
-    if not isinstance(item["key"], str):
-        raise TypeError(f"not the key of a pace: {item['key']!r}"[:200])
-    return Pace(item["key"], int(item["per_second"]), int(item["tolerance_s"]))
-
-
-def _timing_item(timing: Timing) -> dict[str, Any]:
-    match timing:
-        case CronTiming(expression, timezone, dialect, dst):
-            eventbridge_rules = {
-                name: EVENTBRIDGE for name, rule in (("dialect", dialect), ("dst", dst)) if rule != MINUTE8
-            }
-            zone = {} if timezone == "UTC" else {"timezone": timezone}
-            return {"cron": expression} | zone | eventbridge_rules
-        case EveryTiming(interval_s, anchor_at):
-            return {"every_s": interval_s, "anchor_at": anchor_at}
-        case AtTiming(at):
-            return {"at": at}
-        case ManyTiming(schedules):
-            return {"schedules": [schedule.to_item() for schedule in schedules]}
-
-
-def _timing_of(item: Mapping[str, Any]) -> Timing:
-    if "cron" in item:
-        rules = (item.get(name, MINUTE8) for name in ("dialect", "dst"))
-        return CronTiming(item["cron"], item.get("timezone", "UTC"), *rules)
-    if "every_s" in item:
-        return EveryTiming(int(item["every_s"]), int(item["anchor_at"]))
-    if "schedules" in item:
-        return ManyTiming(tuple(map(Schedule.from_item, item["schedules"])))
-    return AtTiming(int(item["at"]))

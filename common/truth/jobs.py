@@ -16,13 +16,14 @@ from common.jobs.revisions import next_second
 from common.jobs.stored_text import hash_fits
 from common.planning.directory import Directory, Shard, expiry, recount
 from common.planning.due_entry import DueEntry
-from common.planning.due_index import DueIndex
+from common.planning.due_index import DueIndex, read_entry
 from common.planning.pace import pace_number
 from common.storage import keys
 from common.storage.expressions import Attribute
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
-from common.storage.wire import DAMAGE, Item
+from common.storage.unreadable import Unreadable
+from common.storage.wire import Item
 from common.timing.groups import group_key
 from common.timing.instants import DAY_S, rfc3339
 from common.timing.schedule import Schedule
@@ -90,7 +91,8 @@ def with_possible_times(job: Job, item: Item | None, now: float) -> Job:
 
     What is damaged is as its due entry says, by which ticks plan; without one its times are in force from now on. Pure.
     """
-    entry, latest_at = _decoded(item) if item else None, next_second(now)
+    read, latest_at = read_entry(item, item["pk"]) if item else None, next_second(now)
+    entry = read if isinstance(read, DueEntry) else None
     effective_at, revision = job.effective_at, job.schedule_revision
     if not job.created_at <= effective_at <= job.updated_at + 1:
         effective_at = min(entry.effective_at if entry else effective_at, latest_at)
@@ -207,10 +209,7 @@ class JobChecks:
             for key in (keys.due_entry(*place, job.tenant, job.job_id),)
         }
         entries = self.tables.due.get_many([keys.Key(pk=pk, sk=sk) for pk, sk in entry_keys])
-        places = [
-            _Place(*entry_keys[item["pk"], item["sk"]], entry.schedule if (entry := _decoded(item)) else None)
-            for item in entries
-        ]
+        places = [_Place(*entry_keys[item["pk"], item["sk"]], _schedule(item)) for item in entries]
         return [
             place for place in places if place.schedule is None or group_key(place.schedule) == place.group
         ]
@@ -267,19 +266,16 @@ def _nothing() -> str:
     return "no fire time is affected"
 
 
-def _decoded(item: Item) -> DueEntry | None:
-    try:
-        return DueEntry.decode(item["entry"])
-    except DAMAGE:
-        return None
+def _schedule(item: Item) -> Schedule | None:
+    entry = read_entry(item, item["pk"])
+    return entry.schedule if isinstance(entry, DueEntry) else None
 
 
 def entry_problem(item: Item, job: Job) -> str:
     """What is wrong with a job's due entry; empty if nothing is. Pure."""
-    try:
-        entry = DueEntry.decode(item["entry"])
-    except DAMAGE as error:
-        return f"its due entry is unreadable: {error!r}"[:300]
+    entry = read_entry(item, item["pk"])
+    if isinstance(entry, Unreadable):
+        return f"its due entry is unreadable: {entry.reason}"[:300]
     if entry == job.due_entry():
         return ""
     return f"its due entry is of schedule revision {entry.schedule_revision}, and differs from the job's"

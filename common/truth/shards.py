@@ -95,7 +95,7 @@ class ShardChecks:
             return f"ticks look for it in {missing[0]} and {len(missing) - 1} other places, where it is not listed"
         mark = DueIndex(self.tables.due).mark()
         # After an update ticks list the directory anew, for a day.
-        is_settled = mark and mark.trusts_listings and mark.filing.since + DAY_S < self.unplanned.clock.now()
+        is_settled = mark and mark.trusts_listings and mark.filed_since + DAY_S < self.unplanned.clock.now()
         if is_settled and not listing.is_right:
             return f"it is listed in {' '.join(listing.places) or 'no place'}, where ticks do not look for it"
         return ""

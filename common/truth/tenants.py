@@ -13,6 +13,7 @@ from common.jobs.job import Job, exists
 from common.jobs.ledger import COUNTED, counted
 from common.storage import keys
 from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, every, unchanged
+from common.storage.stored import read
 from common.storage.table import Query, Tables
 from common.storage.transactions import Transaction
 from common.storage.wire import DAMAGE, Item
@@ -181,7 +182,7 @@ class TenantChecks:
         if long:
             raise Conflict(f"the audit has no value of {', '.join(long)}, only its hash: restore the table")
         item = {name: value for name, value in fields.items() if value is not None}
-        Tenant.from_item(item)
+        read(item, Tenant)
         tx = Transaction(self.tables.tenants.client)
         counts = counts_of(self._jobs(tenant).values())
         tx.put(self.tables.tenants, {**item, **counts, **keys.tenant(tenant)}, ABSENT)
@@ -193,8 +194,8 @@ class TenantChecks:
         present = {name: value for name, value in values.items() if value is not None}
         changes = change(present, remove=[name for name in values if name not in present])
         tx = Transaction(self.tables.tenants.client)
-        for key, read in ((keys.tenant(tenant), item), (keys.tenant_listing(tenant), listing)):
-            as_read = [unchanged(read, name) for name in ("revision", *values)]
+        for key, known in ((keys.tenant(tenant), item), (keys.tenant_listing(tenant), listing)):
+            as_read = [unchanged(known, name) for name in ("revision", *values)]
             tx.update(self.tables.tenants, key, changes, every(as_read))
         # Executors trust their copies for an hour if the log does not name the tenant.
         rules_cache.note_change(tx, self.tables.tenants, tenant, self.clock.now())
@@ -223,7 +224,7 @@ def is_over(item: Item) -> bool:
 def is_readable(item: Item) -> bool:
     """Whether the executor and the API can read this item of a tenant. Pure."""
     try:
-        (TenantRules if is_over(item) else Tenant).from_item(item)
+        read(item, TenantRules if is_over(item) else Tenant)
     except DAMAGE:
         return False
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -99,7 +99,7 @@ class Unplanned:
         caught_up = older[-most:] if most else []
         entry = job.due_entry()
         executions = [
-            scattered(entry, replace(execution_of(entry, fire_at), first_due_at=first_due_at))
+            scattered(entry, structs.replace(execution_of(entry, fire_at), first_due_at=first_due_at))
             for fire_times, first_due_at in ((caught_up, int(now)), (late, 0))
             for fire_at in fire_times
         ]

@@ -103,7 +103,9 @@ def coming_fires(job: Job, now: float, count: int, excluded: Excluded) -> list[i
 def schedule_view(schedule: Schedule) -> dict[str, Any]:
     """What the schedule means: `H` resolved, the anchor set, instants in UTC."""
     instants = ("at", "anchor_at", "start_at", "end_at")
-    view = {name: rfc3339(value) if name in instants else value for name, value in schedule.to_item().items()}
+    view = {
+        name: rfc3339(value) if name in instants else value for name, value in to_builtins(schedule).items()
+    }
     return view | {"schedules": list(map(schedule_view, schedule.parts))} if "schedules" in view else view
 
 

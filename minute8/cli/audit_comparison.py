@@ -85,7 +85,7 @@ def verified(audit: Audit, owner: str, now: float, round_at: float = 0) -> Chain
 
 def _seals(audit: Audit, owner: str, state: ChainState) -> Iterator[Seal]:
     for item in audit.table.query(Query(keys.seals(owner))):
-        if seal := Seal.from_item(owner, item):
+        if seal := Seal.unaltered(owner, item):
             yield seal
         else:
             state.tamperings.append(altered(item["sk"]))

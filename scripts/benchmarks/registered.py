@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from dataclasses import dataclass, replace
 
-from common.planning.shares import PlanningQueue, Shares, encode
+from common.planning.shares import PlanningQueue, PlanningWork, Shares
 from common.storage.table import Table as DynamoTable
 from scheduler.planner import HURRY_S, FanOut, SharePlanner
 from scheduler.summary import TickSummary
@@ -81,7 +81,7 @@ class Stage:
         """Hand over one share."""
         planner = SharePlanner(self._planner, self._shares, self._planning_queue)
         with self._aws.measured() as cost:
-            summary = planner.plan(encode(_START + 600, number))
+            summary = planner.plan(PlanningWork(end=_START + 600, share=number).body)
         return Measured(summary, cost)
 
 

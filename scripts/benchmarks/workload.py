@@ -20,7 +20,7 @@ from common.planning.due_entry import DueEntry
 from common.registration.schedule_text import parse_schedule
 from common.timing.durations import parse_duration
 from common.timing.groups import group_key
-from common.timing.schedule import AtTiming, EveryTiming, Schedule
+from common.timing.schedule import Schedule
 from scripts.demo.workload import REAL_WORKLOAD
 
 TENANTS = 1_000
@@ -110,9 +110,9 @@ def _daily(rng: random.Random) -> Mapping[str, Any]:
 
 def _schedule(fields: Mapping[str, Any]) -> Schedule:
     if "at" in fields:
-        return Schedule(AtTiming(fields["at"]))
+        return Schedule(at=fields["at"])
     if "every_s" in fields:
-        return Schedule(EveryTiming(fields["every_s"], fields["anchor_at"]))
+        return Schedule(every_s=fields["every_s"], anchor_at=fields["anchor_at"])
     return _parsed(tuple(sorted(fields.items())))
 
 

@@ -32,7 +32,7 @@ def image() -> str:
     for expression in EXPRESSIONS:
         drawn.append(_text(12, top + 14, f"{expression}   in {ZONE}", "code"))
         top += 26
-        for picture in clock_pictures(Schedule(CronTiming(expression, ZONE)), ZONE, now):
+        for picture in clock_pictures(Schedule.of(CronTiming(expression, ZONE)), ZONE, now):
             drawn += _panel(picture, top)
             top += _ROW
     drawn += _legend(top)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.planning.execution import Execution
 from common.runs.holders import Full, Lease, Limit, Permit, State, has_ended, keep, leave, take
@@ -31,7 +31,7 @@ def held(until: float = NOW + 40, attempt: int = 1, doing: Doing = "call") -> It
 
 
 def place(since: int = NOW - 5, permits: int = 1, job_id: str = "other", attempt: int = 1) -> Item:
-    execution = replace(RUN, job_id=job_id, attempt=attempt)
+    execution = structs.replace(RUN, job_id=job_id, attempt=attempt)
     return {
         "since": since,
         "until": NOW + 900,
@@ -263,7 +263,7 @@ def test_a_lost_permit_comes_back_only_to_what_goes_on() -> None:
 def test_many_runs_in_a_random_order(seed: int) -> None:
     """Never more hold than the limit, nobody who waits is overtaken, and all get their turn."""
     random, permits, now = Random(seed), 1 + seed % 3, float(NOW)
-    runs = [replace(RUN, job_id=f"job-{n}") for n in range(12)]
+    runs = [structs.replace(RUN, job_id=f"job-{n}") for n in range(12)]
     stored: Item | None = None
     going: list[Execution] = []
     line: list[Execution] = []

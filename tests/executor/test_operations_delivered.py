@@ -217,7 +217,7 @@ FIRE: Final = Execution("alice", "report", 0, 0, 1)
 # A look ends a durable execution that began longer ago than Lambda lets any go on.
 NOW_AT: Final = int(SystemClock().now())
 NAME: Final = name_of("test", FIRE)
-MINUTELY: Final = Schedule(EveryTiming(60, 0))
+MINUTELY: Final = Schedule.of(EveryTiming(60, 0))
 
 
 def durable_event(wait_s: int) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.jobs.job import Job
 from common.jobs.spec import Concurrency
@@ -31,7 +31,7 @@ ABOUT_TO_GO = Full(State({}, {}), ["report:third"])
 
 
 def a_job(**fields: Any) -> Job:
-    return plain_job("alice", "report", Schedule(EveryTiming(60, 0)), **fields)
+    return plain_job("alice", "report", Schedule.of(EveryTiming(60, 0)), **fields)
 
 
 def decided(job: Job, full: Full, execution: Execution = EXECUTION, now: float = NOW) -> str:
@@ -66,7 +66,9 @@ def test_overlap_is_one_permit_of_the_run(overlap: str, places: int) -> None:
 @pytest.mark.parametrize(
     "fields", [{"overlap": "skip"}, {"concurrency": Concurrency(key="crm", limit=3, when_full="skip")}]
 )
-@pytest.mark.parametrize("execution", [replace(EXECUTION, attempt=2), replace(EXECUTION, trigger=BACKFILL)])
+@pytest.mark.parametrize(
+    "execution", [structs.replace(EXECUTION, attempt=2), structs.replace(EXECUTION, trigger=BACKFILL)]
+)
 def test_a_later_attempt_and_a_backfills_run_wait_by_any_policy(
     fields: dict[str, Any], execution: Execution
 ) -> None:
@@ -107,7 +109,7 @@ def test_without_a_place_it_looks_at_most_twenty_times_in_a_day() -> None:
 
 
 def test_what_a_claim_holds_that_another_executor_took() -> None:
-    claim = Claim(replace(EXECUTION, attempt=3), "m", NOW, NOW + 40, concurrency_key="crm")
+    claim = Claim(structs.replace(EXECUTION, attempt=3), "m", NOW, NOW + 40, concurrency_key="crm")
     assert permits_of(None, claim)[0][:3] == (keys.key_permits("alice", "crm"), claim.execution, 3)
     assert [permit.attempt for permit in permits_of(a_job(overlap="skip"), claim)] == [3, 0]
     assert permits_of(a_job(), Claim(EXECUTION, "m", NOW, NOW + 40)) == ()

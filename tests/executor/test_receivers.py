@@ -79,7 +79,7 @@ console.log(JSON.stringify(calls.map(([headers, body]) => verify({json.dumps(SEC
 
 @pytest.mark.parametrize("attempt", [1])
 def test_the_event_is_the_one_that_targets_get(attempt: int) -> None:
-    schedule = Schedule(CronTiming("30 2 * * *", "Europe/Paris"))
+    schedule = Schedule.of(CronTiming("30 2 * * *", "Europe/Paris"))
     payload = {"customer": 7, "day": "{{fire_date}}"}
     job = plain_job("acme", "nightly-report", schedule, target={"kind": "lambda"})
     fire_at = at("2026-11-21T01:30:00Z")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common import limits
 from common.cache import FairCache
@@ -276,7 +277,8 @@ def test_a_hundred_events_share_as_many_connections_as_are_kept(world: World, se
     tens = [executions[first : first + MAX_IN_A_PACK] for first in range(0, 100, MAX_IN_A_PACK)]
     for round_ in range(3):
         later = [
-            tuple(replace(execution, fire_at=execution.fire_at - round_) for execution in ten) for ten in tens
+            tuple(structs.replace(execution, fire_at=execution.fire_at - round_) for execution in ten)
+            for ten in tens
         ]
         packs = [Message(f"m-{round_}-{n}", Pack(ten).encode()) for n, ten in enumerate(later)]
         reports, failed = run(world, packs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from common.planning.execution import Execution
 from common.runs.claims import Claim
@@ -12,7 +13,7 @@ from common.runs.holders import Permit
 from executor.recorder import Report, service_level
 
 DUE = Execution("alice", "report", 1_000, 1_000, 1)
-WAITED = replace(DUE, not_before_at=1_090)
+WAITED = structs.replace(DUE, not_before_at=1_090)
 
 
 @pytest.mark.parametrize(
@@ -31,13 +32,13 @@ WAITED = replace(DUE, not_before_at=1_090)
         # Rules of the job, the tenant or the platform.
         (Report("skipped", DUE, detail="paused"), 0, 0),
         (Report("skipped", DUE, detail="held"), 0, 0),
-        (Report("failed", replace(DUE, attempt=2), detail="paused"), 0, 0),
+        (Report("failed", structs.replace(DUE, attempt=2), detail="paused"), 0, 0),
         (Report("queued", DUE, detail="waits"), 0, 0),
         (Report("duplicate", DUE), 0, 0),
         (Report("sent_on", DUE), 0, 0),
         # Too late to start: ours, unless it waited for its turn.
         (Report("skipped", DUE, detail="misfire"), 0, 1),
-        (Report("failed", replace(DUE, attempt=2), detail="misfire"), 0, 1),
+        (Report("failed", structs.replace(DUE, attempt=2), detail="misfire"), 0, 1),
         (Report("skipped", WAITED, detail="misfire"), 0, 0),
     ],
 )
@@ -57,7 +58,7 @@ def test_a_batch_is_counted_together_and_within_the_stages_lateness() -> None:
         (DUE, 1_090.25, 0, 90.25),
         (WAITED, 1_090.25, 90.25, 0),
         (WAITED, 1_092.5, 91, 1.5),
-        (replace(WAITED, due_at=1_090), 1_092.5, 0, 2.5),
+        (structs.replace(WAITED, due_at=1_090), 1_092.5, 0, 2.5),
     ],
 )
 def test_waiting_for_another_run_is_no_lateness(

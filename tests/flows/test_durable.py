@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ReadTimeoutError
+from msgspec import structs
 
 from common.errors import InvalidInput
 from common.planning.execution import parse_execution_id
@@ -480,6 +481,6 @@ def test_a_name_is_of_stage_execution_and_attempt(world: World, functions: FakeL
     body = json.loads(started["payload"])["minute8"]
     assert (body["durable_name"], "outcome_token" in body) == (name, False)
     execution = parse_execution_id("alice", body["execution_id"])
-    assert durable.name_of("test", replace(execution, attempt=1)) == name
-    assert durable.name_of("prod", replace(execution, attempt=1)) != name
-    assert durable.name_of("test", replace(execution, attempt=2)) != name
+    assert durable.name_of("test", structs.replace(execution, attempt=1)) == name
+    assert durable.name_of("prod", structs.replace(execution, attempt=1)) != name
+    assert durable.name_of("test", structs.replace(execution, attempt=2)) != name

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from common import limits
 from common.jobs.job import Job
@@ -167,7 +168,7 @@ def test_a_quiet_execution_is_called_before_any_neighbour_is_through(
     executions = [
         stage.add(f"hostile-{tenant}", hostility, nth) for nth, (hostility, tenant) in enumerate(hostile)
     ]
-    calm = replace(stage.add("quiet", quiet, 0), fire_at=DUE + later_s, due_at=DUE + later_s)
+    calm = structs.replace(stage.add("quiet", quiet, 0), fire_at=DUE + later_s, due_at=DUE + later_s)
     executions.insert(min(place, len(executions)), calm)
     stage.run(executions)
     assert stage.waited_in_vain == []

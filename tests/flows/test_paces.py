@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from common.history.job_directory import JobDirectory
 from common.history.next_fires import Fires, TenantDensity
@@ -265,7 +266,7 @@ def test_an_older_version_reads_the_items_and_runs_the_jobs_without_a_pace(world
     assert len(entries) == 5
     for entry in entries:
         assert isinstance(entry, DueEntry)
-        shown = entry.schedule.to_item()
+        shown = to_builtins(entry.schedule)
         assert shown.pop("pace") == {"key": job()["target"]["arn"], "per_second": 2, "tolerance_s": 60}
         assert shown == {"cron": "25 * * * *"}
 

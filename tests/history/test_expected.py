@@ -10,7 +10,7 @@ import pytest
 from common.history.expected import AsOf, count_by_status, outcomes
 from common.history.schedule_history import ALWAYS, DueInstant, schedule_history
 from common.jobs.job import Job
-from common.jobs.ledger import encode_times
+from common.jobs.ledger import times_before
 from common.runs.run import Run
 from common.tenants.audit import Entry
 from common.timing.instants import compact_time
@@ -19,7 +19,7 @@ from tests.worlds import at, plain_job
 
 NOW = at("2026-11-21T12:00:00Z")
 HOUR, DAY = 3_600, 86_400
-MINUTELY = Schedule(CronTiming("* * * * *", "UTC"))
+MINUTELY = Schedule.of(CronTiming("* * * * *", "UTC"))
 
 
 def record(fire_at: int, **fields: Any) -> Run:
@@ -132,7 +132,7 @@ def test_a_change_of_something_else_begins_no_schedule_version() -> None:
 
 
 def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
-    named = Schedule(MINUTELY.timing, calendars=("holidays",))
+    named = Schedule.of(MINUTELY.timing, calendars=("holidays",))
     job = a_job(named, 100 * HOUR)
 
     def changed(names: tuple[str, ...]) -> tuple[frozenset[str], float]:
@@ -148,8 +148,8 @@ def test_a_calendar_is_known_only_as_long_as_it_did_not_change() -> None:
 def test_a_job_that_is_newer_than_its_calendar_is_known_from_its_beginning(
     ago_s: int, known_from_at: float
 ) -> None:
-    named = Schedule(MINUTELY.timing, calendars=("holidays",))
+    named = Schedule.of(MINUTELY.timing, calendars=("holidays",))
     job = a_job(named, ago_s)
-    created = [replace(entry(ago_s, "job.created"), times=encode_times(None, job))]
+    created = [replace(entry(ago_s, "job.created"), times=times_before(None, job))]
     history = schedule_history(job.key, job, created, NOW - 5 * HOUR, lambda names: (frozenset(), NOW - HOUR))
     assert history.known_from_at == known_from_at

@@ -45,7 +45,7 @@ def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
         )
         if rng.random() < 0.2:
             expression = f"{rng.choice(('0', '*/30', '15'))} {expression}"
-        schedule = Schedule(
+        schedule = Schedule.of(
             CronTiming(expression, zone),
             exclude_dates=("2026-10-26", "2026-03-08", "2026-10-31"),
             calendars=("feasts",),
@@ -84,34 +84,34 @@ def test_there_is_a_reason_exactly_if_it_does_not_fire() -> None:
 def test_each_field_that_does_not_match_is_named(
     expression: str, instant: str, expected: list[tuple[str, str]]
 ) -> None:
-    assert codes(Schedule(CronTiming(expression, "UTC")), instant) == expected
+    assert codes(Schedule.of(CronTiming(expression, "UTC")), instant) == expected
 
 
 def test_clock_changes_dates_and_bounds() -> None:
-    paris = Schedule(CronTiming("30 2 * * *", "Europe/Paris"))
+    paris = Schedule.of(CronTiming("30 2 * * *", "Europe/Paris"))
     assert codes(paris, "2026-10-25T00:30:00Z") == []
     assert codes(paris, "2026-10-25T01:30:00Z") == [("clock_change", "")]
     (reason,) = schedule_reasons(paris, at("2026-10-25T01:30:00Z"), dates_of)
     assert reason.data == {"first_at": "2026-10-25T00:30:00Z", "changed_at": "2026-10-25T01:00:00Z"}
     assert codes(paris, "2026-03-29T01:00:00Z") == []  # the first instant after the gap
     hourly = CronTiming("0 * * * *", "UTC")
-    dated = Schedule(
+    dated = Schedule.of(
         hourly, exclude_dates=("2026-11-21",), calendars=("feasts",), end_at=at("2027-01-01T00:00:00Z")
     )
     assert codes(dated, "2026-11-21T03:00:00Z") == [("excluded_date", "")]
     assert codes(dated, "2026-12-24T03:00:00Z") == [("calendar", "")]
     assert codes(dated, "2027-01-01T00:00:00Z") == [("bounds", "")]
-    assert codes(Schedule(hourly, start_at=at("2027-01-01T00:00:00Z")), "2026-11-21T03:00:00Z") == [
+    assert codes(Schedule.of(hourly, start_at=at("2027-01-01T00:00:00Z")), "2026-11-21T03:00:00Z") == [
         ("bounds", "")
     ]
 
 
 def test_intervals_and_one_offs() -> None:
-    every = Schedule(EveryTiming(600, at("2026-11-21T00:00:05Z")))
+    every = Schedule.of(EveryTiming(600, at("2026-11-21T00:00:05Z")))
     assert codes(every, "2026-11-21T03:10:05Z") == []
     (reason,) = schedule_reasons(every, at("2026-11-21T03:12:00Z"), dates_of)
     assert reason.data["values"] == ["2026-11-21T03:10:05Z", "2026-11-21T03:20:05Z"]
-    once = Schedule(AtTiming(at("2026-11-21T03:00:00Z")))
+    once = Schedule.of(AtTiming(at("2026-11-21T03:00:00Z")))
     assert codes(once, "2026-11-21T03:00:00Z") == []
     assert codes(once, "2026-11-21T03:00:01Z") == [("not_matched", "at")]
 

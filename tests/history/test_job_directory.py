@@ -33,7 +33,7 @@ def directory(world: World) -> JobDirectory:
 
 def recounted(world: World) -> list[ListedJob]:
     stored = [listed for listed in world.store.list_jobs("alice") if exists(listed)]
-    return sorted(ListedJob.of_item(listed.to_item()) for listed in stored)
+    return sorted(filter(None, (job_directory._listed(listed.to_item()) for listed in stored)))
 
 
 def change(world: World, rng: random.Random, number: int) -> None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 import pytest
+from msgspec import convert, to_builtins
 
 from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
@@ -39,7 +40,7 @@ SCHEDULES = (
 
 
 def listed(number: int, schedule: Schedule, state: str = "active") -> ListedJob:
-    text = json.dumps(schedule.to_item(), separators=(",", ":"))
+    text = json.dumps(to_builtins(schedule), separators=(",", ":"))
     return ListedJob(f"job-{number}", "", "", "lambda", "", state, 1, text)
 
 
@@ -47,7 +48,7 @@ def expected(jobs: list[ListedJob], start: int) -> Counter[int]:
     """By hour, of the executions that are due in the 24 hours from `start` on."""
     hours: Counter[int] = Counter()
     for job in jobs:
-        schedule = Schedule.from_item(json.loads(job.schedule))
+        schedule = convert(json.loads(job.schedule), Schedule)
         for fire_at in fires(schedule, start - 10_000, start + AHEAD_S):
             due = due_at(schedule, job_key("alice", job.job_id), fire_at)
             if start <= due < start + AHEAD_S:

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from common.history import run_lists
 from common.history.run_lists import RunFilter, RunLists
-from common.projection.totals import RunTotals, Summary, due, percentiles, success_rate
+from common.projection.totals import Summary, due, percentiles, success_rate
 from common.runs.run import Run
 from common.storage.wire import Item
+from minute8.cli.commands.stats import merge_shown
 from tests.history.table import DAY, MIDNIGHT, Tenancy
 
 seconds = st.integers(0, 10**7).map(lambda ms: ms / 1_000)
@@ -134,7 +135,7 @@ def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[
     merged = Summary()
     for part in parts:
         shown = json.loads(json.dumps(summary_of(part).to_json(values=True)))
-        merged.merge((day["date"], RunTotals.of_json(day)) for day in shown["days"])
+        merge_shown(merged, shown["days"])
     assert merged.to_json(values=True) == merged_at_once.to_json(values=True)
     assert merged.total().to_json(values=True) == merged_at_once.total().to_json(values=True)
 

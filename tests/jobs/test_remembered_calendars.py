@@ -17,7 +17,7 @@ FIRST = date(2025, 1, 1)
 
 
 def naming(names: tuple[str, ...], included: tuple[str, ...] = ()) -> Schedule:
-    return Schedule(EveryTiming(3600, 0), calendars=names, include_calendars=included)
+    return Schedule.of(EveryTiming(3600, 0), calendars=names, include_calendars=included)
 
 
 def stored(count: int, dates: int) -> tuple[Table, list[str]]:

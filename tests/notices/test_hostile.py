@@ -110,7 +110,7 @@ def test_the_largest_state_fits_into_an_item_and_its_message_into_sns(stage: Sta
         stored = plain_job(
             "alice",
             job_id,
-            Schedule(AtTiming(0)),
+            Schedule.of(AtTiming(0)),
             name="x" * 200,
             tags=["x" * 64],
             owner="\x00" * 200,

@@ -100,7 +100,14 @@ def schedules(now: int) -> Iterator[Schedule]:
             timing = CronTiming(
                 f"{number % 60} {hour} {odd_days} * 0,1,2,3,4,5,6", zones[number % len(zones)]
             )
-        yield Schedule(timing, now - 60 * DAY_S, now + 60 * DAY_S, dates, names, MAX_JITTER_S)
+        yield Schedule.of(
+            timing,
+            start_at=now - 60 * DAY_S,
+            end_at=now + 60 * DAY_S,
+            exclude_dates=dates,
+            calendars=names,
+            jitter_s=MAX_JITTER_S,
+        )
 
 
 def fill(dynamodb: Any, now: int) -> None:
@@ -148,9 +155,9 @@ def fill_one_share(dynamodb: Any, now: int) -> None:
     other_days = [day for day in range(1, 32) if day != start.day]
     days = (sorted({start.day, *more}) for size in range(1, 4) for more in combinations(other_days, size))
     for number, dates in zip(range(OF_ONE_SHARE), days, strict=False):
-        timing = CronTiming(f"{start.minute} {start.hour} {','.join(map(str, dates))} * *", "UTC")
+        cron = f"{start.minute} {start.hour} {','.join(map(str, dates))} * *"
         schedule = next(schedules(now))
-        schedule = structs.replace(schedule, timing=timing, jitter_s=0)
+        schedule = structs.replace(schedule, every_s=None, anchor_at=None, cron=cron, jitter_s=0)
         entry = DueEntry(TENANT, f"one-{number}".ljust(128, "o"), schedule, now - 40 * DAY_S, 1, "all")
         group = group_key(schedule)
         tx = Transaction(dynamodb)

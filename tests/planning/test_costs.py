@@ -37,7 +37,7 @@ def world() -> World:
 
 def store(world: World, timing: Timing, number: int) -> None:
     """A job's entry that has no fire time before next year."""
-    schedule = Schedule(timing, start_at=NEXT_YEAR)
+    schedule = Schedule.of(timing, start_at=NEXT_YEAR)
     tx, group = Transaction(world.dynamodb), group_key(schedule)
     world.index.directory.open([Listing(Shard(group, 0))])
     world.index.put_entry(
@@ -88,7 +88,7 @@ def test_distinct_intervals_cost_few_queries_where_nothing_is_due(
 
 
 def test_jobs_with_seconds_fill_shards_and_shares_by_what_they_fire(world: World) -> None:
-    each_second = group_key(Schedule(CronTiming("* * * * * *", "UTC")))
+    each_second = group_key(Schedule.of(CronTiming("* * * * * *", "UTC")))
     world.table("due").put({**keys.directory(each_second, 0), "jobs": 33})
     assert world.index.directory.pick(each_second, random.Random(1)).shard == (each_second, 0, 33)
     world.table("due").put({**keys.directory(each_second, 0), "jobs": 34})
@@ -127,7 +127,7 @@ def test_jobs_in_groups_of_earlier_versions_fire_and_move(world: World) -> None:
 
 def test_registrations_that_were_cut_off_are_handed_over_in_batches(world: World) -> None:
     index = DueIndex(world.table("due"))
-    schedule = Schedule(EveryTiming(10**6, int(NOW) + 120))
+    schedule = Schedule.of(EveryTiming(10**6, int(NOW) + 120))
     for number in range(501):
         tx = Transaction(world.dynamodb)
         index.put_pending(tx, DueEntry("alice", f"job-{number}", schedule, int(NOW), 1, "latest"), 1)

@@ -133,7 +133,7 @@ def test_the_time_zones_of_another_release_list_everything_anew(
     world.run_until("2026-11-21T03:30:00Z", ticks=True)
     assert world.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
     assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s20"}
-    assert world.index.ensure_mark(world.clock.now()).filing.version == "1/2031z" != FILING
+    assert world.index.ensure_mark(world.clock.now()).filing == "1/2031z" != FILING
 
 
 def test_a_group_missing_in_the_listings_is_found_within_a_day(world: World) -> None:
@@ -171,6 +171,6 @@ def iso(now: float) -> str:
 def test_the_mark_of_an_earlier_version_is_read(world: World) -> None:
     announce_as_before(world)
     mark = world.index.ensure_mark(world.clock.now())
-    assert (mark.trusts_listings, mark.filing.until) == (False, 0)
+    assert (mark.trusts_listings, mark.filed_until) == (False, 0)
     filed = world.index.distrust_listings(7)
-    assert (filed.trusts_listings, filed.filing.since) == (True, 7.0)
+    assert (filed.trusts_listings, filed.filed_since) == (True, 7.0)

@@ -15,7 +15,9 @@ NOW = 1_763_694_480
 
 
 def entry(timing: Timing, catch_up: CatchUp) -> DueEntry:
-    return DueEntry("alice", "job", Schedule(timing), effective_at=0, schedule_revision=1, catch_up=catch_up)
+    return DueEntry(
+        "alice", "job", Schedule.of(timing), effective_at=0, schedule_revision=1, catch_up=catch_up
+    )
 
 
 @pytest.mark.parametrize("timing", [EveryTiming(1, 0), CronTiming("* * * * * *", "Europe/Berlin")])

@@ -16,13 +16,11 @@ from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue, HandOverFailed
 from common.planning.shares import (
     PlanningQueue,
+    PlanningWork,
     ShareDraft,
-    ShareName,
     Shares,
     UnreadableShare,
-    decode,
     divide,
-    encode,
 )
 from common.storage import keys
 from common.storage.table import Query, Table
@@ -352,7 +350,7 @@ def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None
         (EveryTiming(1, 0), EveryTiming(60, 0)),
         (CronTiming("* * * * * *", "UTC"), CronTiming("* * * * *", "UTC")),
     ):
-        seconds, minutes = (Shard(group_key(Schedule(timing)), 0, 33) for timing in timings)
+        seconds, minutes = (Shard(group_key(Schedule.of(timing)), 0, 33) for timing in timings)
         assert len(list(divide([seconds] * 11, WINDOW, 20_000))) == 2
         assert len(list(divide([minutes] * 11, WINDOW, 20_000))) == 1
 
@@ -376,5 +374,6 @@ def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_store
 @pytest.mark.parametrize("body", ["", "{}", "[]", '{"v":2,"end":1,"share":0}', '{"v":1,"end":"x","share":0}'])
 def test_a_message_that_is_no_share_is_refused(body: str) -> None:
     with pytest.raises(UnreadableShare):
-        decode(body)
-    assert decode(encode(600, 7)) == ShareName(600, 7)
+        PlanningWork.of(body)
+    work = PlanningWork(end=600, share=7)
+    assert PlanningWork.of(work.body) == work

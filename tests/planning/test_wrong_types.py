@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -97,7 +96,7 @@ class Stage:
         tx = Transaction(world.dynamodb)
         world.index.put_pending(tx, entry, 9)
         tx.commit()
-        kept = replace(POSTPONED, tenant="bolt", job_id="kept")
+        kept = structs.replace(POSTPONED, tenant="bolt", job_id="kept")
         for execution in (POSTPONED, kept):
             world.scheduler.planner.postponed._table.put(postponed_item(execution))
         EndedJobs(due, world.tables.jobs).note(POSTPONED, NOW)
@@ -119,7 +118,7 @@ class Stage:
         reserved = {PaceName("acme", "api"): Counter({mark.planned_until + 3: 2})}
         pace = pace_of(paced.shard)
         PaceCarryover(due).store(pace, mark.planned_until, Shard(paced.group, paced.shard), reserved)
-        Unrecorded(due, world.tables.runs).add([replace(POSTPONED, job_id="lost")], NOW)
+        Unrecorded(due, world.tables.runs).add([structs.replace(POSTPONED, job_id="lost")], NOW)
         contradiction = Contradiction(JOB_LOST, job_subject("acme", "lost"), "for the test")
         FoundContradictions(due).suspect([contradiction], NOW)
 
@@ -239,8 +238,8 @@ def test_a_postponed_item_under_a_malformed_key_is_named_and_stops_nobody(stage:
         "",
         "{}",
         ["x"],
-        replace(POSTPONED, tenant="bolt", job_id="kept").encode(),
-        replace(POSTPONED, due_at=POSTPONED.due_at + 86_400).encode(),
+        structs.replace(POSTPONED, tenant="bolt", job_id="kept").encode(),
+        structs.replace(POSTPONED, due_at=POSTPONED.due_at + 86_400).encode(),
         POSTPONED.encode().replace('"v":1', '"v":2'),
     ],
 )

@@ -28,7 +28,7 @@ def winter_all_year(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of(expression: str, zone: str = "Europe/Paris") -> Moved | None:
-    return moved(Schedule(CronTiming(expression, zone)), "2001a", NOW)
+    return moved(Schedule.of(CronTiming(expression, zone)), "2001a", NOW)
 
 
 def test_a_job_is_moved_if_it_fires_while_the_offsets_differ(winter_all_year: None) -> None:
@@ -39,7 +39,7 @@ def test_a_job_is_moved_if_it_fires_while_the_offsets_differ(winter_all_year: No
     assert of("30 9 * * *", "Europe/Berlin") is None
     job = of("30 2 * * *")  # the gap: it fires at its end now, and was to fire half an hour later
     assert job == Moved(summer + HOUR // 2, summer)
-    assert moved(Schedule(EveryTiming(60, 0)), "2001a", NOW) is None
+    assert moved(Schedule.of(EveryTiming(60, 0)), "2001a", NOW) is None
 
 
 def test_the_file_is_of_the_installed_release() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert, to_builtins
 
 from common.registration.cron_text import read_cron
 from common.registration.schedule_text import parse_schedule
+from common.storage.wire import from_wire, to_wire
 from common.timing.cron import compile_cron, shortest_interval_s
 from common.timing.durations import duration_text, parse_duration
 from common.timing.schedule import AtTiming, CronTiming, EveryTiming, Pace, Schedule
@@ -145,7 +144,7 @@ def test_everything_together() -> None:
         exclude={"dates": ["2025-12-24", "2025-05-01"], "calendars": ["holidays-de"]},
         jitter_s=30,
     )
-    assert schedule == Schedule(
+    assert schedule == Schedule.of(
         CronTiming("0 9 * * 1-5", "Europe/Berlin"),
         start_at=1_735_686_000,
         end_at=1_767_225_600,
@@ -166,7 +165,7 @@ TIMINGS = st.one_of(
     st.builds(AtTiming, st.integers(0, 2**33)),
 )
 SCHEDULES = st.builds(
-    Schedule,
+    Schedule.of,
     TIMINGS,
     start_at=st.none() | st.integers(0, 2**33),
     end_at=st.none() | st.integers(0, 2**33),
@@ -181,18 +180,14 @@ SCHEDULES = st.builds(
 
 @given(SCHEDULES)
 def test_the_stored_form_is_read_back(schedule: Schedule) -> None:
-    item = schedule.to_item()
-    assert Schedule.from_item(item) == schedule
-    assert Schedule.from_item({key: _as_dynamodb(value) for key, value in item.items()}) == schedule
+    item = to_builtins(schedule)
+    assert convert(item, Schedule) == schedule
+    assert convert(from_wire(to_wire(item)), Schedule) == schedule
     assert None not in item.values()
 
 
-def _as_dynamodb(value: Any) -> Any:
-    return Decimal(value) if isinstance(value, int) else value
-
-
 def test_the_stored_form_is_compact() -> None:
-    assert parse(cron="@daily").to_item() == {"cron": "0 0 * * *"}
+    assert to_builtins(parse(cron="@daily")) == {"cron": "0 0 * * *"}
 
 
 def test_the_zone_data_is_the_pinned_package() -> None:

@@ -13,6 +13,7 @@ from common.errors import AlreadyExists, InvalidInput
 from common.jobs.ledger import TenantLedger
 from common.platform.tenants import Tenants, changed
 from common.registration.registry import Registry
+from common.storage.stored import read
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import TenantRules
 from common.timing.fires import due_at
@@ -108,4 +109,4 @@ def test_an_invalid_spread_is_refused(value: object) -> None:
 @pytest.mark.parametrize(("default_s", "stored"), [(0, 0), (3_600, 3_600), (None, None)])
 def test_a_tenants_default_is_kept(default_s: int | None, stored: int | None) -> None:
     rules = changed(TenantRules(spread_s=7), {"spread_s": default_s})
-    assert TenantRules.from_item(to_builtins(rules)).spread_s == rules.spread_s == stored
+    assert read(to_builtins(rules), TenantRules).spread_s == rules.spread_s == stored

@@ -138,7 +138,7 @@ def spot_checked(ledger: Ledger, begins: int, ends: int, rng: random.Random, mos
     chosen = rng.sample(days, min(most, len(days)))
     for timing, at in chosen:
         first = at // 60 * 60 - 43_200
-        fire_times = list(fires(Schedule(timing), first, first + 86_400))
+        fire_times = list(fires(Schedule.of(timing), first, first + 86_400))
         croniter_times = matching(timing.expression, timing.timezone, range(first, first + 86_400, 60))
         assert fire_times == croniter_times, (timing, rfc3339(at))
     return len(chosen)

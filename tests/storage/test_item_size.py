@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from msgspec import structs
 
 from common.errors import InvalidInput, ItemTooLarge
 from common.jobs.calendars import Calendars
@@ -127,10 +127,14 @@ def largest_run(runs: Runs) -> None:
         TENANT, JOB_ID, 1_795_230_900, 1_795_230_900, 999_999_999, trigger_id="m-" + "n" * NONCE_CHARS
     )
     for attempt in range(1, MAX_ATTEMPTS_KEPT + 1):
-        claim = Claim(replace(first, attempt=attempt), "m" * 100, 1_795_230_900.125, 1_795_230_999.125)
+        claim = Claim(
+            structs.replace(first, attempt=attempt), "m" * 100, 1_795_230_900.125, 1_795_230_999.125
+        )
         assert runs.claim(claim) is None
         assert runs.finish(claim, outcome, 1_795_230_901.125, 1_795_230_902.125)
-    runs.give_up(replace(first, attempt=MAX_ATTEMPTS_KEPT + 1), WIDE * 25, WIDE * 100, 1_795_230_903.125)
+    runs.give_up(
+        structs.replace(first, attempt=MAX_ATTEMPTS_KEPT + 1), WIDE * 25, WIDE * 100, 1_795_230_903.125
+    )
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 from msgspec.structs import asdict
 
 from common.planning.due_entry import Missed
@@ -21,7 +20,7 @@ MAX_ATTEMPTS_KEPT = 110
 MAX_THROTTLES_KEPT = 10
 UNSTARTED_KEPT_S = 2_592_000
 
-MINUTELY = Schedule(EveryTiming(60, 0))
+MINUTELY = Schedule.of(EveryTiming(60, 0))
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)
 DAY_S = 86_400
@@ -48,7 +47,7 @@ def attempts(runs: Runs, table: Table, before: int, throttles: int, more: int) -
     if before:
         table.put(Run.of(FIRST, RETRYING, attempt=before, attempts=tuple(ended)).to_item())
     for n in range(before + 1, before + more + 1):
-        claim = Claim(replace(FIRST, attempt=n, throttles=throttles), f"m{n}", DUE + n, DUE + n + 30)
+        claim = Claim(structs.replace(FIRST, attempt=n, throttles=throttles), f"m{n}", DUE + n, DUE + n + 30)
         assert runs.claim(claim) is None
         assert runs.finish(claim, LOUD, DUE + n + 1, DUE + n + 1)
     record = runs.get(FIRST)
@@ -86,7 +85,9 @@ def test_a_run_is_kept_until_it_is_over_however_far_away_its_next_attempt_is(run
     runs.claim(claim)
     runs.finish(claim, Outcome(ok=False), DUE + 1, DUE + 14 * DAY_S)
     assert expires_at(runs) == DUE + 15 * DAY_S
-    second = Claim(replace(FIRST, attempt=2), "m", DUE + 14 * DAY_S, DUE + 14 * DAY_S + 30, retention_s=DAY_S)
+    second = Claim(
+        structs.replace(FIRST, attempt=2), "m", DUE + 14 * DAY_S, DUE + 14 * DAY_S + 30, retention_s=DAY_S
+    )
     runs.claim(second)
     assert expires_at(runs) == DUE + 15 * DAY_S
 
@@ -107,7 +108,7 @@ def test_a_cancellation_is_kept_until_its_time_is_past(runs: Runs, tables: dict[
 
 
 def test_a_run_that_waits_for_another_is_kept_until_then(runs: Runs, tables: dict[str, Table]) -> None:
-    later = replace(FIRST, not_before_at=DUE + 14 * DAY_S)
+    later = structs.replace(FIRST, not_before_at=DUE + 14 * DAY_S)
     assert runs.queue(later, "waits", DUE) is None
     assert expires_at(runs) == DUE + 14 * DAY_S + UNSTARTED_KEPT_S
 
@@ -125,7 +126,7 @@ def test_where_the_last_missed_fire_time_has_a_record_the_others_have_one_of_the
 
 def test_what_has_run_is_not_counted_as_missed(runs: Runs) -> None:
     for fire_at in (DUE, DUE - 300, DUE - 660):
-        runs.claim(Claim(replace(FIRST, fire_at=fire_at), "m", DUE, DUE + 30))
+        runs.claim(Claim(structs.replace(FIRST, fire_at=fire_at), "m", DUE, DUE + 30))
     assert runs.record_missed(
         Missed("alice", "job", 1, 12, DUE - 11 * 60, DUE, "none", MINUTELY), DUE + 3_600
     )

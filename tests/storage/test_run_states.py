@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from common.planning.due_entry import Missed
 from common.planning.execution import Execution
@@ -103,7 +104,7 @@ WRITES: dict[tuple[str, str], Write] = {
     ("finish by a sign", RETRYING): lambda runs: signs_and_ends(runs, BOOM, 1100),
     ("skip", SKIPPED): lambda runs: runs.skip(FIRST, "deleted", "", 1002),
     ("miss", SKIPPED): lambda runs: runs.record_missed(
-        Missed("alice", "job", 1, 1, 1000, 1000, "none", Schedule(AtTiming(1000))), 1002
+        Missed("alice", "job", 1, 1, 1000, 1000, "none", Schedule.of(AtTiming(1000))), 1002
     ),
     ("record anew", DISPATCHED): lambda runs: runs.record_anew(FIRST, "projection", 1002),
     ("give up", FAILED): lambda runs: runs.give_up(SECOND, "paused", "", 1002),
@@ -157,7 +158,7 @@ def test_only_a_person_or_an_outcome_changes_a_final_run() -> None:
             assert by_hand or state == DISPATCHED, (name, state)
 
 
-@pytest.mark.parametrize("attempt", [SECOND, replace(SECOND, attempt=3)])
+@pytest.mark.parametrize("attempt", [SECOND, structs.replace(SECOND, attempt=3)])
 def test_no_attempt_is_claimed_before_the_one_ahead_of_it_has_ended(world: World, attempt: Execution) -> None:
     world.runs.claim(claim(FIRST))
     assert world.runs.claim(claim(attempt)) is not None

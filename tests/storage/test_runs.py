@@ -16,7 +16,7 @@ from common.runs.states import DISPATCHED, RUNNING
 from common.storage.table import Table
 from common.timing.schedule import EveryTiming, Schedule
 
-MINUTELY = Schedule(EveryTiming(60, 0))
+MINUTELY = Schedule.of(EveryTiming(60, 0))
 DUE = 1_795_230_900
 FIRST = Execution("alice", "job", DUE, DUE, 1)
 FAILED = Outcome(ok=False, error_type="Boom", error="it went wrong")
@@ -85,12 +85,12 @@ def test_a_finish_counts_once_and_knows_its_own_write(runs: Runs) -> None:
 
 
 def test_an_attempt_follows_the_one_before_it_only(runs: Runs) -> None:
-    second = replace(FIRST, attempt=2)
+    second = structs.replace(FIRST, attempt=2)
     assert runs.claim(claim(execution=second)) is not None
     own_claim = claim()
     runs.claim(own_claim)
     runs.finish(own_claim, FAILED, DUE + 2, DUE + 10)
-    assert runs.claim(claim("m3", DUE + 10, replace(FIRST, attempt=3))) is not None
+    assert runs.claim(claim("m3", DUE + 10, structs.replace(FIRST, attempt=3))) is not None
     assert runs.claim(claim("m2", DUE + 10, second)) is None
     assert runs.claim(claim("m1")) is not None
 
@@ -105,7 +105,7 @@ def test_a_skip_never_overwrites(runs: Runs) -> None:
 def test_a_run_that_waits_for_an_attempt_can_be_given_up(runs: Runs) -> None:
     own_claim = claim()
     runs.claim(own_claim)
-    second = replace(FIRST, attempt=2)
+    second = structs.replace(FIRST, attempt=2)
     assert not runs.give_up(second, "paused", "why", DUE + 5)
     runs.finish(own_claim, FAILED, DUE + 2, DUE + 10)
     assert runs.give_up(second, "paused", "why", DUE + 5)
@@ -122,7 +122,7 @@ def test_missed_fire_times_are_recorded_once(runs: Runs) -> None:
 
 def test_runs_are_listed_newest_first(runs: Runs) -> None:
     for n in range(5):
-        runs.skip(replace(FIRST, fire_at=DUE + n), "paused", "why", DUE)
+        runs.skip(structs.replace(FIRST, fire_at=DUE + n), "paused", "why", DUE)
     newest = runs.of_job("alice", "job", limit=2)
     assert [run.fire_at for run in newest] == [DUE + 4, DUE + 3]
 
@@ -135,7 +135,7 @@ def inserting(engine: tuple[str, object], runs: Runs) -> Runs:
 
 
 def test_a_claim_together_with_others_writes_what_a_claim_of_its_own_does(inserting: Runs) -> None:
-    alone, together = claim("m1"), replace(claim("m1"), execution=replace(FIRST, job_id="other"))
+    alone, together = claim("m1"), replace(claim("m1"), execution=structs.replace(FIRST, job_id="other"))
     assert inserting.claim(alone, DISPATCHED) is None
     assert inserting.claim_together([(together, DISPATCHED)]) == [True]
     own, other = inserting.get(alone.execution), inserting.get(together.execution)
@@ -145,7 +145,7 @@ def test_a_claim_together_with_others_writes_what_a_claim_of_its_own_does(insert
 
 
 def test_of_many_claims_each_counts_by_itself(inserting: Runs) -> None:
-    many = [claim("m1", execution=replace(FIRST, fire_at=DUE + n)) for n in range(26)]
+    many = [claim("m1", execution=structs.replace(FIRST, fire_at=DUE + n)) for n in range(26)]
     assert inserting.claim(replace(many[3], message_id="m0", token="another")) is None
     assert inserting.claim_together([(new_claim, DISPATCHED) for new_claim in many]) == [
         n != 3 for n in range(26)

@@ -11,6 +11,7 @@ from msgspec import to_builtins
 from common.errors import InvalidInput
 from common.platform.tenants import changed
 from common.storage import keys
+from common.storage.stored import read
 from common.storage.table import Table
 from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
@@ -20,14 +21,14 @@ from tests.worlds import World
 
 def test_a_new_tenant_may_call_nothing() -> None:
     assert TenantRules().allowed_targets == []
-    assert TenantRules.from_item({"tenant_id": "old", "created_at": 1}) == TenantRules()
+    assert read({"tenant_id": "old", "created_at": 1}, TenantRules) == TenantRules()
 
 
 def test_rules_are_stored_and_read() -> None:
     rules = TenantRules("suspended", ["*.example.com"], Quotas(jobs=7), 400)
-    assert TenantRules.from_item(to_builtins(rules)) == rules
+    assert read(to_builtins(rules), TenantRules) == rules
     later = to_builtins(rules) | {"quotas": {"jobs": 7, "moons": 3}}
-    assert TenantRules.from_item(later).quotas == Quotas(jobs=7)
+    assert read(later, TenantRules).quotas == Quotas(jobs=7)
 
 
 def test_given_fields_change_and_null_is_the_default() -> None:

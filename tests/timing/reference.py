@@ -36,7 +36,7 @@ def matching(expression: str, zone: str, minutes: Iterable[int]) -> list[int]:
 
 
 def cron(expression: str, zone: str = "UTC", **rest: object) -> Schedule:
-    return Schedule(CronTiming(expression, zone), **rest)  # type: ignore[arg-type]
+    return Schedule.of(CronTiming(expression, zone), **rest)  # type: ignore[arg-type]
 
 
 def telling_minutes(change: Change, fires: list[int]) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import random
 import tracemalloc
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from common.history import job_directory
 from common.timing import cron, eventbridge_cron, groups, slots
 
 # Beside what a scheduler of 512 MB needs for a tick.
@@ -33,7 +31,6 @@ def long_cron_of_aws() -> str:
 
 
 HOURS = [pick(0, 23, 12) for _ in range(200)]
-DATES = [f"2026-01-{day:02}" for day in range(1, 32)] + [f"2026-02-{day:02}" for day in range(1, 10)]
 DAYS = [pick(1, 31, 15) for _ in range(50)]
 
 
@@ -77,16 +74,6 @@ def test_caches_of_schedules_are_bounded_by_bytes() -> None:
         "places": kept_bytes(slots._cron_slots, lambda: slots.places(long_key("*"))),
     }
     assert sum(sizes.values()) < ALL_BYTES, sizes
-
-
-def test_the_directory_of_jobs_keeps_few_long_schedules() -> None:
-    """The API's process keeps the texts that it has found readable."""
-
-    def listed() -> None:
-        parts = [{"cron": long_cron(), "timezone": ZONE, "exclude_dates": DATES} for _ in range(10)]
-        assert job_directory._is_schedule(json.dumps({"schedules": parts}))
-
-    assert kept_bytes(job_directory._is_schedule, listed) < 10_000_000
 
 
 @pytest.mark.parametrize("count", [2, 4])

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert, to_builtins
 
 from common.errors import InvalidInput
 from common.history.explain import schedule_reasons
@@ -52,7 +53,7 @@ def test_intervals_keep_the_local_time(every: str, anchor: str, expected: list[s
     schedule = parse(every=every, timezone="Europe/Paris", anchor=anchor)
     times = next_fires(schedule, NOW, len(expected))
     assert schedule.spread_s == 0
-    assert Schedule.from_item(schedule.to_item()) == schedule
+    assert convert(to_builtins(schedule), Schedule) == schedule
     assert [f"{datetime.fromtimestamp(time, UTC):%m-%d %H:%M}" for time in times] == expected
 
 
@@ -111,7 +112,7 @@ def test_an_independent_implementation_agrees(data: st.DataObject) -> None:
     assert list(fires(schedule, start, end)) == expected, raw
     assert count_fires(schedule, start, end) == len(expected)
     assert next_fires(schedule, start, 3, end) == expected[:3]
-    resolved = parse_schedule(resolved_as_given(schedule.to_item()), job_key="a/b", now=0)
+    resolved = parse_schedule(resolved_as_given(to_builtins(schedule)), job_key="a/b", now=0)
     assert list(fires(resolved, start, end)) == expected
     for time in [*expected[:2], start, end - 1]:
         does = time in expected

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from msgspec import convert, to_builtins
 
 from common.errors import InvalidInput
 from common.registration.schedule_text import parse_schedule
@@ -249,22 +250,22 @@ def test_expressions_that_minute8s_dialect_lacks(expression: str) -> None:
 
 def test_the_stored_form_is_canonical() -> None:
     schedule = by_eventbridge(" 0  9 ? * mon-fri 2027", "Europe/Paris")
-    item = schedule.to_item()
+    item = to_builtins(schedule)
     assert item == {
         "cron": "0 9 ? * MON-FRI 2027",
         "timezone": "Europe/Paris",
         "dialect": "eventbridge",
         "dst": "eventbridge",
     }
-    assert Schedule.from_item(item) == schedule
+    assert convert(item, Schedule) == schedule
 
 
 def test_the_rule_for_clock_changes_alone_is_stored() -> None:
-    schedule = Schedule(CronTiming("30 2 * * *", "Europe/Paris", dst=EVENTBRIDGE))
-    assert schedule.to_item() == {
+    schedule = Schedule.of(CronTiming("30 2 * * *", "Europe/Paris", dst=EVENTBRIDGE))
+    assert to_builtins(schedule) == {
         "cron": "30 2 * * *", "timezone": "Europe/Paris", "dst": "eventbridge"
     }  # fmt: skip
-    assert Schedule.from_item(schedule.to_item()) == schedule
+    assert convert(to_builtins(schedule), Schedule) == schedule
 
 
 def test_a_year_far_away_costs_little_to_find() -> None:

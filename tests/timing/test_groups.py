@@ -30,16 +30,16 @@ ODD = ("Australia/Lord_Howe", "Pacific/Chatham", "Asia/Kathmandu", "Pacific/Apia
         (cron("0 0 * * L5"), "cron|UTC|0-9 0 * * L5"),
         (cron("0 0 * * 1#2,1#4"), "cron|UTC|0-9 0 * * 1#2,1#4"),
         (cron("0 0 1-31 * 1-5"), "cron|UTC|0-9 0 1-31 * 1-5"),
-        (Schedule(EveryTiming(7200, 1_700_000_000)), "every|7200|1"),
-        (Schedule(EveryTiming(600, 599)), "every|600|0"),
-        (Schedule(EveryTiming(59, 7)), "every|30|0"),
-        (Schedule(EveryTiming(900, 899)), "every|900|1"),
-        (Schedule(EveryTiming(960, 959)), "every|600|0"),
-        (Schedule(EveryTiming(28_801, 600)), "every|28801|1"),
+        (Schedule.of(EveryTiming(7200, 1_700_000_000)), "every|7200|1"),
+        (Schedule.of(EveryTiming(600, 599)), "every|600|0"),
+        (Schedule.of(EveryTiming(59, 7)), "every|30|0"),
+        (Schedule.of(EveryTiming(900, 899)), "every|900|1"),
+        (Schedule.of(EveryTiming(960, 959)), "every|600|0"),
+        (Schedule.of(EveryTiming(28_801, 600)), "every|28801|1"),
         (cron("* 5,6,34 3 * * *"), "cron|UTC|0-9,30-39 3 * * *|200"),
         (cron("*/2 */5 7 * * *"), "cron|UTC|* 7 * * *|repeats|60"),
         (cron("0 * * * * *"), "cron|UTC|* * * * *"),
-        (Schedule(AtTiming(1_763_694_659)), "at|1763694600"),
+        (Schedule.of(AtTiming(1_763_694_659)), "at|1763694600"),
     ],
 )
 def test_keys_are_readable(schedule: Schedule, key: str) -> None:
@@ -89,7 +89,7 @@ ELAPSED: st.SearchStrategy[Timing] = st.one_of(
 @settings(max_examples=300)
 @given(ELAPSED, st.integers(0, 2**32), st.integers(1, 4000))
 def test_elapsed_groups_are_due_whenever_a_member_is(timing: Timing, start: int, length: int) -> None:
-    schedule = Schedule(timing)
+    schedule = Schedule.of(timing)
     key = group_key(schedule)
     near = timing.at - length // 2 if isinstance(timing, AtTiming) else start
     if any(True for _ in fires(schedule, near, near + length)):
@@ -98,7 +98,7 @@ def test_elapsed_groups_are_due_whenever_a_member_is(timing: Timing, start: int,
 
 @given(st.integers(2, 1000), st.integers(0, 2**32), st.integers(0, 2**22))
 def test_intervals_of_whole_windows_are_exact(tens: int, anchor_at: int, window: int) -> None:
-    schedule = Schedule(EveryTiming(tens * WINDOW_S, anchor_at))
+    schedule = Schedule.of(EveryTiming(tens * WINDOW_S, anchor_at))
     start = window * WINDOW_S
     fired = any(True for _ in fires(schedule, start, start + WINDOW_S))
     assert group_can_fire(group_key(schedule), start, start + WINDOW_S) == fired

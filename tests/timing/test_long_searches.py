@@ -60,9 +60,9 @@ def steps_of(work: Callable[[], Any]) -> int:
         (cron("30 2 * * 1", "Europe/Berlin"), 7),
         (cron("*/5 * * * * *"), 1),
         (cron("0 0 * 2 1#5"), 7),
-        (Schedule(EveryTiming(1, 0)), 1),
-        (Schedule(EveryTiming(2 * DAY_S, NOW)), 1),
-        (Schedule(EveryTiming(70 * DAY_S, NOW)), 7),
+        (Schedule.of(EveryTiming(1, 0)), 1),
+        (Schedule.of(EveryTiming(2 * DAY_S, NOW)), 1),
+        (Schedule.of(EveryTiming(70 * DAY_S, NOW)), 7),
     ],
 )
 def test_a_job_that_never_fires_is_known_in_few_steps(schedule: Schedule, days_apart: int) -> None:
@@ -86,7 +86,7 @@ def test_a_tick_merges_no_year() -> None:
     """A window of ten minutes looks for its date in each calendar, also if the date is excluded."""
     excluded = calendars(1)
     for timing in (CronTiming("* * * * *", "UTC"), EveryTiming(60, 0)):
-        window = partial(fires, Schedule(timing), NOW, NOW + 600, excluded=excluded)
+        window = partial(fires, Schedule.of(timing), NOW, NOW + 600, excluded=excluded)
         assert steps_of(lambda window=window: list(window())) < 200
 
 
@@ -104,7 +104,7 @@ def test_long_searches_find_what_short_ones_do(
     days = [day for day in range(first - 2, first + length // DAY_S + 3) if rng.random() < share]
     excluded = ExcludedDays.of(map(iso_date, days[: rng.choice((len(days), len(days) // 2))]))
     every = EveryTiming(rng.randrange(3_600, 10 * DAY_S), start + 17)
-    for schedule in (cron(expression, zone), Schedule(every)):
+    for schedule in (cron(expression, zone), Schedule.of(every)):
         short = (
             at
             for low in range(start, start + length, 300 * DAY_S)
@@ -120,7 +120,7 @@ def test_long_searches_find_what_short_ones_do(
 
 @pytest.mark.long
 def test_a_search_ends_with_the_years_that_dates_have() -> None:
-    schedule = Schedule(timing=CronTiming("0 3 29 2 *", "UTC"))
+    schedule = Schedule.of(CronTiming("0 3 29 2 *", "UTC"))
     fire_times = next_fires(schedule, NOW, 10_000)
     assert fire_times[-1] > (date(9990, 1, 1) - date(1970, 1, 1)).days * DAY_S
     assert next_fires(schedule, fire_times[-1] + 1, 1) == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import convert, to_builtins
 
 from common.errors import InvalidInput
 from common.history.explain import schedule_reasons
@@ -97,7 +98,7 @@ def test_the_union_of_each_by_an_independent_implementation(data: st.DataObject)
     assert count_fires(schedule, start, end, excluded=days) == len(expected)
     assert newest_fires(schedule, start, end, 3, excluded=days) == expected[-3:]
     assert next_fires(schedule, start, 4, end, excluded=days) == expected[:4]
-    assert Schedule.from_item(schedule.to_item()) == schedule
+    assert convert(to_builtins(schedule), Schedule) == schedule
     resolved = parse_schedule(resolved_as_given(schedule_view(schedule)), job_key="a/b", now=0)
     assert list(fires(resolved, start, end, excluded=days)) == expected
     cut = start + draw(st.integers(0, (end - start) // 600)) * 600

@@ -124,7 +124,7 @@ def test_an_independent_implementation_agrees(data: st.DataObject) -> None:
 
     own = draw(st.integers(0, len(excluded)))  # some are the schedule's own, the others a calendar's
     texts = sorted(day.isoformat() for day in excluded)
-    schedule = Schedule(
+    schedule = Schedule.of(
         CronTiming(expression, zone),
         exclude_dates=tuple(texts[:own]),
         exclude_weekdays=weekdays,
@@ -155,14 +155,16 @@ def test_a_search_ends_where_nothing_is_allowed(on_excluded: str) -> None:
     schedule = cron("0 0 * * *", include_calendars=("none",), on_excluded=on_excluded)
     nothing = calendar_days(schedule, lambda name: Dates(()))
     assert next_fires(schedule, 1_798_070_000, 1, excluded=nothing) == []
-    every = Schedule(CronTiming("0 0 1 1 *", "UTC"), on_excluded=on_excluded, exclude_dates=tuple(WEEKENDS))
+    every = Schedule.of(
+        CronTiming("0 0 1 1 *", "UTC"), on_excluded=on_excluded, exclude_dates=tuple(WEEKENDS)
+    )
     assert next_fires(every, 1_798_070_000, 3, excluded=ExcludedDays())
 
 
 def test_elapsed_time_is_searched_to_an_end_too() -> None:
     from common.timing.schedule import EveryTiming
 
-    schedule = Schedule(EveryTiming(3600, 0), include_calendars=("feasts",))
+    schedule = Schedule.of(EveryTiming(3600, 0), include_calendars=("feasts",))
     days = calendar_days(schedule, lambda name: FEASTS)
     start = int(datetime(2026, 12, 28, 22, tzinfo=UTC).timestamp())
     assert next_fires(schedule, start, 5, excluded=days) == [start, start + 3600]
@@ -171,6 +173,6 @@ def test_elapsed_time_is_searched_to_an_end_too() -> None:
 
 def test_a_year_that_a_cron_names_is_found_past_its_end() -> None:
     timing = CronTiming("0 9 31 12 ? 2199", "UTC", "eventbridge", "eventbridge")
-    schedule = Schedule(timing, exclude_dates=("2199-12-31", "2200-01-01"), on_excluded="next")
+    schedule = Schedule.of(timing, exclude_dates=("2199-12-31", "2200-01-01"), on_excluded="next")
     (at,) = next_fires(schedule, 1_798_070_000, 2)
     assert datetime.fromtimestamp(at, UTC).isoformat() == "2200-01-02T09:00:00+00:00"

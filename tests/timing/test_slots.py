@@ -80,7 +80,7 @@ def test_a_tick_looks_where_each_of_its_fires_is_listed(
 @settings(max_examples=300, deadline=None)
 @given(st.integers(1, 5_000) | st.integers(1, 366 * 86_400), st.integers(0, 2**32), st.integers(0, 2**22))
 def test_intervals_are_listed_where_they_fire(interval_s: int, anchor_at: int, window: int) -> None:
-    schedule = Schedule(EveryTiming(interval_s, anchor_at))
+    schedule = Schedule.of(EveryTiming(interval_s, anchor_at))
     listed = set(places(group_key(schedule)))
     assert 1 <= len(listed) <= MAX_PLACES
     for nth in range(5):
@@ -113,4 +113,4 @@ def test_clock_changes_after_those_that_count_are_repetitions() -> None:
 
 
 def test_one_off_groups_are_listed_nowhere() -> None:
-    assert places(group_key(Schedule(AtTiming(1_763_694_659)))) == ()
+    assert places(group_key(Schedule.of(AtTiming(1_763_694_659)))) == ()

@@ -68,20 +68,20 @@ def test_ten_minute_windows_equal_the_long_walk(place: tuple[str, int], expressi
 @given(st.integers(1, 366 * 86_400), st.integers(0, 2**32), st.integers(0, 2**32), st.integers(1, 50))
 def test_every_keeps_its_phase(interval_s: int, anchor_at: int, start: int, count: int) -> None:
     end = start + interval_s * count
-    fire_times = list(fires(Schedule(EveryTiming(interval_s, anchor_at)), start, end))
+    fire_times = list(fires(Schedule.of(EveryTiming(interval_s, anchor_at)), start, end))
     assert len(fire_times) == count
     assert all((at - anchor_at) % interval_s == 0 for at in fire_times)
     assert all(later - earlier == interval_s for earlier, later in pairwise(fire_times))
 
 
 def test_every_does_not_drift_over_years_nor_at_a_clock_change() -> None:
-    schedule = Schedule(EveryTiming(5_400, 1_700_000_000))
+    schedule = Schedule.of(EveryTiming(5_400, 1_700_000_000))
     assert next_fires(schedule, 1_700_000_000 + 10 * 365 * 86_400, 1) == [1_700_000_000 + 5_400 * 58_400]
 
 
 def test_at_fires_once_and_bounds_are_half_open() -> None:
-    assert list(fires(Schedule(AtTiming(1_000)), 1_000, 1_001)) == [1_000]
-    assert list(fires(Schedule(AtTiming(1_000)), 999, 1_000)) == []
+    assert list(fires(Schedule.of(AtTiming(1_000)), 1_000, 1_001)) == [1_000]
+    assert list(fires(Schedule.of(AtTiming(1_000)), 999, 1_000)) == []
     bounded = cron("* * * * *", start_at=120, end_at=240)
     assert list(fires(bounded, 0, 600)) == [120, 180]
 
@@ -105,7 +105,7 @@ def test_excluded_days_are_passed_over_not_walked() -> None:
     year = tuple(iso_date(date(2025, 1, 1).toordinal() + day) for day in range(365))
     for schedule in (
         cron("* * * * * *", exclude_dates=year),
-        Schedule(EveryTiming(1, 0), exclude_dates=year),
+        Schedule.of(EveryTiming(1, 0), exclude_dates=year),
     ):
         assert next_fires(schedule, new_year, 1) == [new_year + 365 * 86_400]
 
@@ -121,7 +121,7 @@ def test_jitter_is_bounded_and_always_the_same(jitter_s: int, fire_at: int, job_
 def test_next_fires_begins_at_the_instant_and_ends_before_until() -> None:
     assert next_fires(cron("* * * * *"), 120, 3) == [120, 180, 240]
     assert next_fires(cron("* * * * *"), 120, 9, until=240) == [120, 180]
-    assert next_fires(Schedule(AtTiming(100)), 101, 5) == []
+    assert next_fires(Schedule.of(AtTiming(100)), 101, 5) == []
 
 
 def test_the_rarest_date_is_found() -> None:
@@ -139,7 +139,7 @@ def test_counted_and_newest_as_if_all_were_listed(
     start = change_at - data.draw(st.integers(0, length))
     end, most = start + length, data.draw(st.integers(1, 5))
     every = EveryTiming(data.draw(st.integers(600, 100_000)), start + 17)
-    for schedule in (cron(expression, zone), Schedule(every), Schedule(AtTiming(change_at))):
+    for schedule in (cron(expression, zone), Schedule.of(every), Schedule.of(AtTiming(change_at))):
         excluded = {iso_date(date_of(schedule, change_at) + n) for n in range(days)}
         listed = list(fires(schedule, start, end, excluded=excluded))
         assert count_fires(schedule, start, end, excluded=excluded) == len(listed)
@@ -153,7 +153,7 @@ def date_of(schedule: Schedule, at: int) -> int:
 def test_ten_years_of_seconds_are_counted_and_not_listed() -> None:
     start = 1_700_000_000
     end = start + 10 * 366 * 86_400
-    for schedule in (Schedule(EveryTiming(1, 0)), cron("* * * * * *", "America/New_York")):
+    for schedule in (Schedule.of(EveryTiming(1, 0)), cron("* * * * * *", "America/New_York")):
         assert count_fires(schedule, start, end) == end - start
         assert newest_fires(schedule, start, end, 2) == [end - 2, end - 1]
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from common.planning.chores import position_in
 from common.planning.execution import Execution
@@ -126,7 +125,7 @@ def test_a_few_messages_hide_no_more_than_they_hold(
 ) -> None:
     now = 10_000.0
     first = Execution("acme", "often", 0, 0, 1)
-    missing = [replace(first, due_at=int(now) - age_s + second - 10) for second in seconds]
+    missing = [structs.replace(first, due_at=int(now) - age_s + second - 10) for second in seconds]
     assert len(may_wait(missing, visible, in_flight, now)) == late
     assert least_messages(missing) == len(set(seconds))
 

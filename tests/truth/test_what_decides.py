@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from common.registration.defined_job import as_written
 from common.storage.keys import key_of
@@ -38,7 +39,7 @@ def edit_group(world: World, group: str) -> None:
 
 def edit_schedule(world: World) -> None:
     other = world.store.get("acme", "second2").schedule
-    change(world, "jobs", job_key("often"), schedule=other.to_item())
+    change(world, "jobs", job_key("often"), schedule=to_builtins(other))
 
 
 def edit_written(world: World) -> None:

@@ -159,7 +159,7 @@ def _mute_view(group: MutedGroup) -> dict[str, Any]:
         "note": group.note,
         "muted_at": rfc3339(group.muted_at),
         "until_at": None if group.until_at is None else rfc3339(group.until_at),
-        "ends_at": rfc3339(group.ends_at),
+        "ends_at": rfc3339(group.expires_at),
     }
 
 

@@ -26,7 +26,7 @@ from common.timing.durations import parse_instant
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import due_at
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.schedule import Schedule, Timing
+from common.timing.schedule import Timing
 from minute8.api.http.paging import INSTANT, bounds, read_cursor, write_cursor
 from minute8.api.http.requests import Request
 from minute8.api.http.routing import A_THOUSAND_JOBS, CURSOR, Query, Response, Routes
@@ -433,7 +433,7 @@ def preview_schedule(services: Services, request: Request, body: PreviewRequest)
         excluded=excluded,
         default_spread_s=services.registry.default_spread_s(request.tenant),
     )
-    schedule = Schedule.from_item(ahead.schedule)
+    schedule = ahead.schedule
     week = first_of_hours(schedule, ahead.timezone, begin_at, excluded or NO_DAYS) if body.week else []
     return Response(
         {

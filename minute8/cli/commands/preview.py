@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -165,7 +165,9 @@ def preview(
         say(str(error))
         raise typer.Exit(2) from error
     if as_json:
-        print_json(asdict(ahead))
+        from msgspec import to_builtins  # slow to load
+
+        print_json(to_builtins(ahead))
         return
     out = console()
     _print(out, ahead)

@@ -13,10 +13,11 @@ import typer
 from rich.text import Text
 
 from common.errors import InvalidInput, NotFound
-from common.projection.totals import RunTotals, Summary
+from common.projection.totals import Summary
 from common.timing.durations import parse_instant
 from common.timing.instants import relative, rfc3339, when
 from minute8.cli import output
+from minute8.cli.commands.stats import merge_shown
 from minute8.cli.options import (
     AsJson,
     Limit,
@@ -262,7 +263,7 @@ def summary(
             else client.summarise(values=True, **span)
         )
         for part in islice(parts, max_pages):
-            merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
+            merge_shown(merged, part["days"])
             last = part
     assert last is not None
     bounds = {name: last[name] for name in ("from_at", "until_at", "complete", "complete_from_at")}

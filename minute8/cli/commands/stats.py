@@ -36,6 +36,13 @@ _COLUMNS: Final = (
 )
 
 
+def merge_shown(summary: Summary, days: Iterable[Mapping[str, Any]]) -> None:
+    """Add days as an answer shows them, with the values."""
+    for day in days:
+        spreads = {name: day[name]["values"] for name in ("lateness_s", "duration_s")}
+        summary.merge([(day["date"], RunTotals.of_stored({**day, **spreads}))])
+
+
 def stats(
     ctx: typer.Context,
     days: Annotated[int, typer.Option("--days", min=1, max=92, help="So many days back.")] = 1,
@@ -47,7 +54,7 @@ def stats(
     merged, hours, fresh_at = Summary(), [], None
     with session(ctx).client() as client:
         for part in client.summarise(from_at=rfc3339(from_at), until_at=rfc3339(now + 1), values=True):
-            merged.merge((day["date"], RunTotals.of_json(day)) for day in part["days"])
+            merge_shown(merged, part["days"])
             hours += part.get("hours", [])
             fresh_at = part.get("fresh_at") or fresh_at
     shown = merged.to_json()

@@ -29,8 +29,8 @@ from common.projection.tenants import ProjectedTenants, rows_of
 from common.projection.windows import ProjectedRuns, ProjectedWindow
 from common.runs.holders import damaged_names
 from common.storage import keys
+from common.storage.stored import read
 from common.storage.table import Query, Tables
-from common.storage.unreadable import read
 from common.storage.wire import DAMAGE, Item
 from common.tenants.audit import Audit, Entry
 from common.tenants.rules_cache import holds_of
@@ -69,7 +69,7 @@ def _calendar(item: Item) -> keys.Key:
 
 
 def _muted(item: Item) -> keys.Key:
-    group = read(item, MutedGroup)
+    group = MutedGroup.from_item(item)
     return keys.muted_group(group.tenant, group.job_id, group.fingerprint)
 
 
@@ -89,8 +89,7 @@ def _former(item: Item) -> keys.Key:
 
 
 def _subscription(item: Item) -> keys.Key:
-    subscription = Subscription.from_item(item)
-    return keys.subscription(subscription.tenant, subscription.name)
+    return Subscription.from_item(item).key
 
 
 def _secret(item: Item) -> keys.Key:

@@ -17,7 +17,6 @@ from common.limits import MAX_JOBS_READ
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.groups import group_key
-from common.timing.schedule import EveryTiming
 from minute8.api.http.paging import write_cursor
 from minute8.api.services import Services
 from minute8.eventbridge.api.operation import Operation, SchedulerRequest
@@ -246,10 +245,9 @@ def _check_start(fields: Mapping[str, Any], now: float) -> None:
 
 def _started(new: Job, now: float) -> Job:
     """The job. A new rate without a StartDate fires at once."""
-    timing = new.schedule.timing
-    if not isinstance(timing, EveryTiming) or "anchor" in new.spec.schedule:
+    if new.schedule.every_s is None or "anchor" in new.spec.schedule:
         return new
-    schedule = structs.replace(new.schedule, timing=structs.replace(timing, anchor_at=next_second(now)))
+    schedule = structs.replace(new.schedule, anchor_at=next_second(now))
     return structs.replace(new, schedule=schedule, group=group_key(schedule) if new.group else "")
 
 
