@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +15,18 @@ from scripts.deployment_plan import with_values
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 API_ID: Final = "8c0ffee7"
+_DECLARED: Final = declared()
 # Those that notify somebody; the others are parts of them.
-NOTIFYING: Final = [name for name, alarm in declared().items() if "AlarmActions" in alarm]
+NOTIFYING: Final = [name for name, alarm in _DECLARED.items() if "AlarmActions" in alarm]
 
 
 def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
     """A file of deploy/ with the stage's parameters, and with the names that CloudFormation would give it."""
+    return deepcopy(_resolved(name, stage))
+
+
+@cache
+def _resolved(name: str, stage: str) -> dict[str, Any]:
     params = parameters.read(stage, {}) | {"canary": "true"}
     text = (ROOT / "deploy" / name).read_text().replace("${sls:stage}", stage)
     text = text.replace("${file(./deploy/alarm_list.js):arns}", "[]")
@@ -33,14 +40,14 @@ def resolved(name: str, stage: str = "prod") -> dict[str, Any]:
 def alarms(stage: str = "prod") -> dict[str, dict[str, Any]]:
     """Alarm, without the stage -> its properties."""
     resources = resolved("alarms.yml", stage)["Resources"].values()
-    return dict(zip(declared(), (resource["Properties"] for resource in resources), strict=True))
+    return dict(zip(_DECLARED, (resource["Properties"] for resource in resources), strict=True))
 
 
 @cache
 def conditions() -> dict[str, str]:
     """Of the alarms that not each stage has: alarm -> its condition."""
     resources = yaml.safe_load(DECLARED.read_text())["Resources"].values()
-    named = zip(declared(), resources, strict=True)
+    named = zip(_DECLARED, resources, strict=True)
     return {name: resource["Condition"] for name, resource in named if "Condition" in resource}
 
 

@@ -351,7 +351,11 @@ def live_on_at_random(world: World, rng: random.Random, ids: list[str]) -> None:
         cut_off_step(world, rng.choice([3, 20, 60, 90, 10_000]))
 
 
-@pytest.mark.parametrize("seed", range(8))
+# The others are played before a release.
+SEEDS = [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.release) for seed in range(3, 8))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_projection_is_a_recount_in_random_worlds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(windows, "MAX_INLINE", rng.choice([3, 300]))
