@@ -30,7 +30,8 @@ class Stored(Struct, frozen=True):
 
     def to_item(self) -> Item:
         """What is stored, with its key."""
-        item = {**self.key, **to_builtins(self)}
+        # The API's instants are integers of a class of their own.
+        item = {**self.key, **to_builtins(self, enc_hook=int)}
         for name in self.derived:
             item[name] = getattr(self, name)
         return item
