@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from common.planning.postponed import Postponed
     from common.planning.queue import RemovalRequests
     from common.runs.records import Runs
-    from common.tenants.rules_cache import KnownTenants, RulesOf
+    from common.tenants.rules_cache import KnownTenants
     from common.tenants.secrets import SecretKey
     from common.tenants.webhook_secrets import WebhookSecrets
 
@@ -80,7 +80,7 @@ class Deployment:
         return KnownTenants(self.tables.tenants)
 
     @part
-    def rules(self) -> RulesOf:
+    def rules(self) -> KnownTenants:
         """What each tenant may do."""
         return self.known_tenants
 

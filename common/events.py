@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from common import telemetry
 
@@ -31,14 +31,11 @@ PACE_EXCEEDED = "Pace Exceeded"
 _log = logging.getLogger("minute8.events")
 
 
-class Events(Protocol):
-    """A destination of events."""
+class Events:
+    """An EventBridge bus; without a name events are not published.
 
-    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
-
-
-class EventBus:
-    """An EventBridge bus. https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html"""
+    https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html
+    """
 
     def __init__(self, client: EventBridgeClient, name: str) -> None:
         self._client = client
@@ -46,6 +43,8 @@ class EventBus:
 
     def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None:
         """Publish one event. Never raises: the run is recorded already."""
+        if not self._name:
+            return
         entry = {
             "EventBusName": self._name,
             "Source": SOURCE,
@@ -62,10 +61,4 @@ def event_bus(name: str) -> Events:
     """The bus of that name; without a name, events are not published."""
     from common.storage import aws
 
-    return EventBus(aws.on_first_use(aws.events), name) if name else NoEvents()
-
-
-class NoEvents:
-    """For a deployment without a bus."""
-
-    def publish(self, detail_type: str, detail: Mapping[str, Any]) -> None: ...
+    return Events(aws.on_first_use(aws.events), name)

@@ -119,7 +119,7 @@ class Outcomes:
         execution = structs.replace(record.execution, trigger=run.trigger)
         job = self._load(execution)
         if record.has_secrets or (job and job.secrets):
-            record = replace(record, outcome=_without_words(record.outcome))
+            record = replace(record, outcome=record.outcome.without_words())
         if run.status != DISPATCHED or not self._finish(replace(record, execution=execution), run):
             if job:  # the completing process may have died before it published the event
                 self.failure_streak.repeat_end(job, execution, run)
@@ -192,13 +192,6 @@ def _outcome(record: Mapping[str, Any]) -> Outcome:
         raised(body) if body else (invocation["condition"], "the function was not called in time")
     )
     return Outcome(ok=False, permanent=True, error_type=error_type, error=error, request_id=request_id)
-
-
-def _without_words(outcome: Outcome) -> Outcome:
-    """Only executors can decrypt secrets, and so find them in what a function says."""
-    if not outcome.error:
-        return outcome
-    return replace(outcome, error="not kept, since it can contain the secrets of the job")
 
 
 def _instant(text: object) -> float | None:

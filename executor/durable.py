@@ -20,8 +20,8 @@ from common.planning.execution import OWN_PAYLOAD_PREFIX, Execution
 from common.runs.claims import FIRST_LOOK_S
 from common.runs.outcome import STOPPED, Outcome
 from common.runs.run import DURABLE_PREFIX, Durable, Run
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.rules_cache import RulesOf
+from common.tenants.allowed_targets import may_call
+from common.tenants.rules_cache import KnownTenants
 from executor.targets import answers
 from executor.targets.clients import client
 
@@ -33,6 +33,7 @@ _LISTED_AFTER_S: Final = 60
 _NOT_FOUND: Final = "ResourceNotFoundException"
 # arn:aws:lambda:region:account:function:name
 _ARN_COLONS: Final = 6
+NOT_ALLOWED: Final = "the platform does not allow the tenant the target (any more)"
 _NOT_NAMED: Final = "its record does not name its durable execution and function"
 
 
@@ -66,7 +67,7 @@ class Ended:
 class DurableExecutions:
     """Looks at durable executions, and stops them. `rules` returns each tenant's rules."""
 
-    rules: RulesOf
+    rules: KnownTenants
     clock: Clock
 
     def look(self, job: Job | None, execution: Execution, record: Run) -> GoesOn | Ended:
@@ -98,7 +99,7 @@ class DurableExecutions:
         ended_at, outcome = answer.get("EndTimestamp"), outcome_of(answer)
         # Nobody has read the values of the secrets, so what could repeat them is not kept.
         if job is None or job.secrets or execution.trigger_id.startswith(OWN_PAYLOAD_PREFIX):
-            outcome = _without_words(outcome)
+            outcome = outcome.without_words()
         return Ended(outcome, min(now, ended_at.timestamp()) if ended_at else now)
 
     def stop(self, durable: Durable, execution: Execution, record: Run) -> str:
@@ -122,11 +123,7 @@ class DurableExecutions:
         return ""
 
     def _forbidden(self, durable: Durable, execution: Execution, now: float) -> str:
-        rules = self.rules.rules(execution.tenant, now)
-        target = durable.target
-        if rules and is_allowed(target, rules.allowed_targets) and not is_minute8_resource(target):
-            return ""
-        return "the platform does not allow the tenant the target (any more)"
+        return "" if may_call(durable.target, self.rules.rules(execution.tenant, now)) else NOT_ALLOWED
 
 
 def _client_of(durable: Durable, execution: Execution) -> Any:
@@ -159,12 +156,6 @@ def _ended_as(functions: Any, arn: str) -> str:
         return ""  # who may not look may still stop it
     status = str(answer["Status"])
     return "" if status == "RUNNING" else status
-
-
-def _without_words(outcome: Outcome) -> Outcome:
-    """The outcome without what a function says that knows secrets."""
-    error = outcome.error and "not kept, since it can contain the secrets of the job"
-    return replace(outcome, error=error, log_tail="")
 
 
 def outcome_of(answer: Mapping[str, Any]) -> Outcome:

@@ -16,6 +16,7 @@ from common.clock import Clock
 from common.deployment import Deployment
 from common.jobs.job import CORRUPT, Job
 from common.jobs.payload_formats import PayloadFormats
+from common.jobs.spec import returns_result
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
 from common.runs.holders import Holders
@@ -23,7 +24,7 @@ from common.runs.records import Runs
 from common.runs.run import Durable, Run
 from common.runs.states import DISPATCHED
 from common.storage.aws import on_first_use
-from common.tenants.rules_cache import RulesOf
+from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import ACTIVE, SUSPENDED, TenantRules
 from common.timing.instants import DAY_S
 from common.timing.windows import MISSED_AFTER_S
@@ -79,7 +80,7 @@ class Executor:
     recorder: Recorder
     clock: Clock
     kinds: Mapping[str, Kind]
-    tenants: RulesOf
+    tenants: KnownTenants
     payload_formats: PayloadFormats
     payload_of: PayloadReader
     secrets: JobSecrets
@@ -237,7 +238,7 @@ class Executor:
             return Report("sent_on", execution)
         kind = self.kinds[job.spec.target["kind"]]
         callback = self._callback_of(job, execution)
-        is_awaited = kind.is_awaited(job.spec.target) or callback is not None
+        is_awaited = returns_result(job.spec.target) or callback is not None
         durable = None
         if job.spec.target.get("durable"):
             from executor.durable import name_of  # most executors never need it

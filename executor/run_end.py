@@ -28,8 +28,8 @@ from common.runs.outcome import STOPPED, Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
 from common.runs.states import DELETED_JOB, FAILED
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.rules_cache import RulesOf
+from common.tenants.allowed_targets import may_call
+from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import rfc3339
 from common.timing.schedule import MINUTE8, CronTiming, Schedule
 from executor import calling
@@ -175,7 +175,7 @@ class DeadLetters:
     """`rules` returns each tenant's rules: the queue must still be allowed."""
 
     runs: Runs
-    rules: RulesOf
+    rules: KnownTenants
     payload_formats: PayloadFormats
     payload_of: PayloadReader
     as_scheduled: Callable[[Execution, Job, RememberedCalendars], Job]
@@ -218,9 +218,7 @@ class DeadLetters:
         _send(job, event, parts, attributes(job, execution, parts, failure))
 
     def _forbidden(self, job: Job) -> str:
-        queue = _queue(job)
-        rules = self.rules.rules(job.tenant, self.clock.now())
-        if rules and is_allowed(queue, rules.allowed_targets) and not is_minute8_resource(queue):
+        if may_call(_queue(job), self.rules.rules(job.tenant, self.clock.now())):
             return ""
         return f"the platform does not allow the tenant the queue {job.spec.dead_letter}"
 

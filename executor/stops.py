@@ -10,10 +10,10 @@ from common.clock import Clock
 from common.jobs.job import Job
 from common.planning.execution import Execution
 from common.runs.run import Run
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource
-from common.tenants.rules_cache import RulesOf
+from common.tenants.allowed_targets import may_call
+from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import rfc3339
-from executor.durable import DurableExecutions
+from executor.durable import NOT_ALLOWED, DurableExecutions
 from executor.targets import aws_services
 
 _TIMEOUT_S: Final = 10
@@ -23,7 +23,7 @@ _TIMEOUT_S: Final = 10
 class Stops:
     """Stops what a call started in AWS. `rules` returns each tenant's rules: the target must still be allowed."""
 
-    rules: RulesOf
+    rules: KnownTenants
     clock: Clock
 
     def stop(self, job: Job | None, execution: Execution, record: Run) -> str | None:
@@ -37,13 +37,8 @@ class Stops:
             job.spec.target["kind"] != "step_functions" and not started
         ):
             return None
-        rules = self.rules.rules(job.tenant, self.clock.now())
-        if (
-            not rules
-            or not is_allowed(job.spec.target, rules.allowed_targets)
-            or is_minute8_resource(job.spec.target)
-        ):
-            return "the platform does not allow the tenant the target (any more)"
+        if not may_call(job.spec.target, self.rules.rules(job.tenant, self.clock.now())):
+            return NOT_ALLOWED
         event = {"minute8": _context(execution)}
         outcome = aws_services.stop(job.spec.target, event, started, _TIMEOUT_S)
         return "" if outcome.ok else f"{outcome.error_type}: {outcome.error}"

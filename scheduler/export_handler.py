@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct, ValidationError, structs, to_builtins
 
@@ -47,6 +47,8 @@ LOOKS_AFTER_S: Final = (2 * 3_600, 3 * DAY_S, 15 * DAY_S)
 PART_BYTES: Final = 32 * 1024 * 1024
 _STATE_KEPT_S: Final = 40 * DAY_S
 _READ_AT_ONCE: Final = 100
+# https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
+_DELETED_AT_ONCE: Final = 1_000
 _INSTANTS: Final = ("fire_at", "due_at", "started_at", "finished_at")
 _FIELDS: Final = (
     *("status", "reason", "detail", "trigger", "schedule_revision", "attempt", "lateness_s", "duration_s"),
@@ -54,16 +56,36 @@ _FIELDS: Final = (
 )
 
 
-class Bucket(Protocol):
-    """Where the objects go."""
+@dataclass(frozen=True, slots=True)
+class S3Bucket:
+    """A bucket of S3."""
 
-    def put(self, name: str, data: bytes) -> None: ...
+    client: Any
+    name: str
 
-    def delete(self, names: Iterable[str]) -> None: ...
+    def put(self, name: str, data: bytes) -> None:
+        """Write a whole object, in place of one of this name."""
+        self.client.put_object(Bucket=self.name, Key=name, Body=data, ContentType="application/gzip")
 
-    def names(self, prefix: str) -> Iterator[str]: ...
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete objects. Raises RuntimeError if S3 leaves one."""
+        remaining = iter(names)
+        while objects := [{"Key": name} for name in islice(remaining, _DELETED_AT_ONCE)]:
+            answer = self.client.delete_objects(Bucket=self.name, Delete={"Objects": objects, "Quiet": True})
+            if errors := answer.get("Errors"):
+                raise RuntimeError(f"S3 left {len(errors)} objects, the first: {errors[0]}")
 
-    def folders(self, prefix: str) -> Iterator[str]: ...
+    def names(self, prefix: str) -> Iterator[str]:
+        """The names of all objects that begin so."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
+        return (item["Key"] for page in pages for item in page.get("Contents", ()))
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """The names up to the first / after the prefix, each once."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.name, Prefix=prefix, Delimiter="/"
+        )
+        return (item["Prefix"] for page in pages for item in page.get("CommonPrefixes", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +118,7 @@ class Exporter:
     """Exports. `steps` is its chore."""
 
     tables: Tables
-    bucket: Bucket
+    bucket: S3Bucket
     prefix: str
     clock: Clock
 
@@ -306,42 +328,8 @@ def _date(day: int) -> str:
     return rfc3339(day)[:10]
 
 
-# https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html
-_DELETED_AT_ONCE: Final = 1_000
 # No tenant's window begins later than this after the round's begin. The function has 300 s.
 _MAX_WORK_S: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class S3Bucket:
-    """A bucket of S3."""
-
-    client: Any
-    name: str
-
-    def put(self, name: str, data: bytes) -> None:
-        """Write a whole object, in place of one of this name."""
-        self.client.put_object(Bucket=self.name, Key=name, Body=data, ContentType="application/gzip")
-
-    def delete(self, names: Iterable[str]) -> None:
-        """Delete objects. Raises RuntimeError if S3 leaves one."""
-        remaining = iter(names)
-        while objects := [{"Key": name} for name in islice(remaining, _DELETED_AT_ONCE)]:
-            answer = self.client.delete_objects(Bucket=self.name, Delete={"Objects": objects, "Quiet": True})
-            if errors := answer.get("Errors"):
-                raise RuntimeError(f"S3 left {len(errors)} objects, the first: {errors[0]}")
-
-    def names(self, prefix: str) -> Iterator[str]:
-        """The names of all objects that begin so."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix)
-        return (item["Key"] for page in pages for item in page.get("Contents", ()))
-
-    def folders(self, prefix: str) -> Iterator[str]:
-        """The names up to the first / after the prefix, each once."""
-        pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.name, Prefix=prefix, Delimiter="/"
-        )
-        return (item["Prefix"] for page in pages for item in page.get("CommonPrefixes", ()))
 
 
 def handle(event: object, context: object) -> dict[str, int]:

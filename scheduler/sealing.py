@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from common.clock import Clock
 from common.planning.chores import Done, Position
@@ -23,6 +23,9 @@ from common.tenants.audit_seals import AuditSeals, SealRound
 from common.tenants.tenant import ACTIVE, SUSPENDED
 from common.timing.instants import has_ended, rfc3339
 
+if TYPE_CHECKING:
+    from scheduler.export_handler import S3Bucket
+
 ROUND_S: Final = 3_600
 # The rule may be early by some seconds.
 _EARLY_S: Final = 60
@@ -33,19 +36,13 @@ _MAX_SEALS: Final = 10
 _TAMPERED_KEPT: Final = 10
 
 
-class LockedBucket(Protocol):
-    """Where the hashes go."""
-
-    def put(self, name: str, data: bytes) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Sealer:
     """Seals the audit. `prefix` is the beginning of the names in the bucket."""
 
     tables: Tables
     clock: Clock
-    bucket: LockedBucket | None = None
+    bucket: S3Bucket | None = None
     prefix: str = ""
 
     def steps(self, at: Position | None, done: Done) -> Iterator[Position]:
@@ -104,7 +101,7 @@ class Sealer:
         head = new_seals[-1] if new_seals else self._seals.newest(owner)
         return head if isinstance(head, Seal) and head.sealed_at >= began_at else None
 
-    def _export(self, bucket: LockedBucket, heads: list[Seal], now: float) -> None:
+    def _export(self, bucket: S3Bucket, heads: list[Seal], now: float) -> None:
         heads.sort(key=lambda head: head.owner)
         date, _, time = rfc3339(now).partition("T")
         data = "".join(f"{json.dumps(anchor(head))}\n" for head in heads)

@@ -37,7 +37,7 @@ from common.runs.records import Runs
 from common.runs.unrecorded import Unrecorded
 from common.storage import keys
 from common.storage.table import Query, Table, Tables
-from common.tenants.rules_cache import RulesOf
+from common.tenants.rules_cache import KnownTenants
 from common.tenants.secrets import SecretKey
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.schedule import Schedule
@@ -307,7 +307,7 @@ def losing_answers(world: World) -> World:
 
 
 def make_world(
-    dynamodb: Any, now: str, tenants: RulesOf | None = None, *, pauses_move_the_clock: bool = False
+    dynamodb: Any, now: str, tenants: KnownTenants | None = None, *, pauses_move_the_clock: bool = False
 ) -> World:
     """Wire the parts over any DynamoDB client; the tables are made here. Without `tenants` every tenant may do all."""
     make_tables(dynamodb)
@@ -333,10 +333,7 @@ def make_world(
         secret_key=secret_key,
     )
     store, runs = deployment.stored_jobs, deployment.runs
-    kinds = {
-        "lambda": Kind(target, lambda settings: settings["invocation"] == "RequestResponse"),
-        "http": Kind(target, lambda settings: True),
-    }
+    kinds = {"lambda": Kind(target), "http": Kind(target)}
     return World(
         deployment=deployment,
         clock=clock,

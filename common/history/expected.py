@@ -6,7 +6,7 @@ The same function serves a job, all jobs of a tenant, and an explanation of one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from common.history.schedule_history import DueInstant
@@ -87,7 +87,12 @@ def outcomes(due: Iterable[DueInstant], runs: Sequence[Run], as_of: AsOf) -> Ite
         if run is None:
             run = _covering(instant, covers) or _unplannable_before(instant, unplannable, scheduled)
         expected.append(_outcome_of(instant, run, as_of))
-    not_due = [_not_due(run, as_of) for run in by_time.values()]
+    not_due = [
+        replace(
+            _recorded(DueInstant(run.fire_at, run.due_at, run.schedule_revision), run, as_of), is_due=False
+        )
+        for run in by_time.values()
+    ]
     return iter(sorted([*expected, *not_due], key=lambda instant: instant.fire_at))
 
 
@@ -177,19 +182,3 @@ def _unplannable_before(due: DueInstant, unplannable: Sequence[Run], scheduled: 
     if any(start <= fire_at < due.fire_at for fire_at in planned):
         return None
     return next(run for run in unplannable if run.fire_at == start)
-
-
-def _not_due(run: Run, as_of: AsOf) -> InstantOutcome:
-    planned = DueInstant(run.fire_at, run.due_at, run.schedule_revision)
-    outcome = _recorded(planned, run, as_of)
-    return InstantOutcome(
-        outcome.fire_at,
-        outcome.due_at,
-        outcome.schedule_revision,
-        outcome.status,
-        is_due=False,
-        late_s=outcome.late_s,
-        reason=outcome.reason,
-        detail=outcome.detail,
-        run=run,
-    )

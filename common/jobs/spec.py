@@ -36,6 +36,14 @@ def arn_pattern(service: str, resource: str) -> str:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 STANDARD_QUEUE_ARN: Final = arn_pattern("sqs", r"[A-Za-z0-9-_]{1,80}")
 
+
+def returns_result(target: Mapping[str, Any]) -> bool:
+    """Whether the call of a stored target returns the result of the work, or only that the event was accepted."""
+    if target["kind"] == "lambda":
+        return target["invocation"] == "RequestResponse" or bool(target.get("durable"))
+    return bool(target["kind"] == "http")
+
+
 Overlap = Literal["allow", "skip", "queue_one"]
 CatchUp = Literal["none", "latest", "all"]
 ByWhat = Literal["answer", "callback"]

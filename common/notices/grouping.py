@@ -211,11 +211,6 @@ def known_until(state: SubscriptionState, began_at: float) -> float:
     return max(state.searched_since or 0.0, state.searched_at)
 
 
-def lease(message: Notice, now: float) -> Notice:
-    """The message while this round sends it."""
-    return replace(message, next_at=now + LEASE_S)
-
-
 def note_delivery(
     state: SubscriptionState,
     message_id: str,

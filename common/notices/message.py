@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from common.limits import TYPE_BYTES
@@ -29,6 +28,8 @@ MAX_JOBS: Final = 10
 MAX_ALERTS: Final = 4
 TEXT_BYTES: Final = 200
 _MAX_NAMED: Final = 3
+# Of problems, by their keys: what `context_of` returns.
+Contexts = Mapping[str, Mapping[str, str]]
 # How the line for a person says each kind of problem.
 _WORDS: Final = {
     FAILED: "failed",
@@ -40,25 +41,19 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JobContext:
-    """The last error of a job with a problem, and who answers for the job."""
+def context_of(execution_id: str, error_type: str, error: str, owner: str, runbook: str) -> dict[str, str]:
+    """The last error of a job with a problem, and who answers for the job: the fields that are not empty.
 
-    execution_id: str = ""
-    error_type: str = ""
-    error: str = ""
-    owner: str = ""
-    runbook: str = ""
-
-    def shown(self) -> dict[str, str]:
-        """The fields that are not empty. A tenant wrote the texts, so they are cut: items and topics have bounds."""
-        names = ("execution_id", "error_type", "error", "owner", "runbook")
-        most = {"error_type": TYPE_BYTES, "error": TEXT_BYTES, "owner": TEXT_BYTES}
-        return {
-            name: cut(value, most[name]) if name in most else value
-            for name in names
-            if (value := getattr(self, name))
-        }
+    A tenant wrote the texts, so they are cut: items and topics have bounds.
+    """
+    fields = {
+        "execution_id": execution_id,
+        "error_type": cut(error_type, TYPE_BYTES),
+        "error": cut(error, TEXT_BYTES),
+        "owner": cut(owner, TEXT_BYTES),
+        "runbook": runbook,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def described(digest: Digest) -> list[Problem]:
@@ -74,7 +69,7 @@ def described(digest: Digest) -> list[Problem]:
 def body(
     subscription: Subscription,
     digest: Digest,
-    contexts: Mapping[str, JobContext],
+    contexts: Contexts,
     message_id: str,
     now: float,
 ) -> str:
@@ -182,32 +177,31 @@ def _names(problems: Sequence[Problem]) -> str:
     return ", ".join(names) + (f"{' and' if names else ''} {unnamed} more" if unnamed else "")
 
 
-def _failed(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+def _failed(problem: Problem, contexts: Contexts) -> dict[str, Any]:
     return {
         "job_id": problem.job_id,
         "runs": problem.runs,
         "first_at": rfc3339(int(problem.first_at)),
         "last_at": rfc3339(int(problem.last_at)),
-        **contexts.get(problem.key, JobContext()).shown(),
+        **contexts.get(problem.key, {}),
     }
 
 
-def _overdue(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+def _overdue(problem: Problem, contexts: Contexts) -> dict[str, Any]:
     return {
         "job_id": problem.job_id,
         "due_at": rfc3339(int(problem.first_at)),
-        **contexts.get(problem.key, JobContext()).shown(),
+        **contexts.get(problem.key, {}),
     }
 
 
-def _stopped(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
-    context = {} if problem.address else contexts.get(problem.key, JobContext()).shown()
+def _stopped(problem: Problem, contexts: Contexts) -> dict[str, Any]:
     return {
         **_subject(problem),
         "reason": problem.reason,
         "detail": cut(problem.detail, TEXT_BYTES),
         "since_at": rfc3339(int(problem.first_at)),
-        **context,
+        **({} if problem.address else contexts.get(problem.key, {})),
     }
 
 
@@ -215,7 +209,7 @@ def _subject(problem: Problem) -> dict[str, Any]:
     return {"subscription": problem.address} if problem.address else {"job_id": problem.job_id}
 
 
-def _timed(problems: Sequence[Problem], contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+def _timed(problems: Sequence[Problem], contexts: Contexts) -> dict[str, Any]:
     """Of runs that took too long or too little."""
     first = [
         {
@@ -228,17 +222,17 @@ def _timed(problems: Sequence[Problem], contexts: Mapping[str, JobContext]) -> d
     return {"jobs": len(problems), "runs": sum(problem.runs for problem in problems), "first": first}
 
 
-def _no_success(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+def _no_success(problem: Problem, contexts: Contexts) -> dict[str, Any]:
     limit_s = problem.limit_s or 0
     return {
         "job_id": problem.job_id,
         "since_at": rfc3339(int(problem.first_at - limit_s)),
         "limit_s": limit_s,
-        **contexts.get(problem.key, JobContext()).shown(),
+        **contexts.get(problem.key, {}),
     }
 
 
-def _recovered(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str, Any]:
+def _recovered(problem: Problem, contexts: Contexts) -> dict[str, Any]:
     return {
         **_subject(problem),
         "was": problem.kind,
@@ -246,7 +240,7 @@ def _recovered(problem: Problem, contexts: Mapping[str, JobContext]) -> dict[str
         **({"reason": problem.reason} if problem.reason else {}),
         "since_at": rfc3339(int(problem.first_at)),
         "noticed_at": rfc3339(int(problem.recovered_at or 0)),
-        **contexts.get(problem.key, JobContext()).shown(),
+        **contexts.get(problem.key, {}),
     }
 
 

@@ -25,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
@@ -114,16 +114,11 @@ class UnwrittenPortion:
         return f"{self.count} executions were enqueued and are not in the log of planning: {self.reason}"
 
 
-class _Compressor(Protocol):
-    def compress(self, data: bytes, /) -> bytes: ...
-    def flush(self) -> bytes: ...
-
-
 @dataclass(slots=True)
 class _PortionBuilder:
     """Compresses the messages of one portion."""
 
-    compressor: _Compressor = field(default_factory=lambda: zlib.compressobj(1))
+    compressor: zlib._Compress = field(default_factory=lambda: zlib.compressobj(1))
     data: bytearray = field(default_factory=bytearray)
     count: int = 0
 

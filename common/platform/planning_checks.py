@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from common.clock import Clock
 from common.errors import Damaged
@@ -33,23 +33,29 @@ _MOVED_BACK_S: Final = 86_400
 MAX_READ: Final = 1_000
 
 
-class PlanningTables(Protocol):
-    """The part of a deployment that these checks read."""
+@dataclass(frozen=True, slots=True)
+class PlanningState:
+    """Reads the due table of a stage for the platform's operator."""
 
-    @property
-    def clock(self) -> Clock: ...
+    due: Table
+    clock: Clock
+    stage: str
 
-    def index(self) -> DueIndex: ...
+    def index(self) -> DueIndex:
+        return DueIndex(self.due)
 
-    def shares(self) -> Shares: ...
+    def shares(self) -> Shares:
+        return Shares(self.due)
 
-    def quarantine(self) -> Quarantine: ...
+    def quarantine(self) -> Quarantine:
+        return Quarantine(self.due)
 
     def named(self, part: str) -> str:
-        """Such as minute8-prod-scheduler."""
+        """As serverless.yml names the part."""
+        return f"minute8-{self.stage}-{part}"
 
 
-def check_mark(tables: PlanningTables) -> Iterator[Finding]:
+def check_mark(tables: PlanningState) -> Iterator[Finding]:
     """Up to when everything is planned: this shows that ticks run and succeed."""
     now = tables.clock.now()
     try:
@@ -117,7 +123,7 @@ def ticks_missed(mark: Mark, now: float) -> int:
     return max(0, math.ceil((planning_end(last) - mark.planned_until) / WINDOW_S))
 
 
-def check_unfinished(tables: PlanningTables) -> Iterator[Finding]:
+def check_unfinished(tables: PlanningState) -> Iterator[Finding]:
     """A window that a tick began and did not finish, and interrupted registrations."""
     now, mark = tables.clock.now(), tables.index().mark()
     if mark and mark.is_open and now - mark.decided_at > _UNFINISHED_S:
@@ -145,7 +151,7 @@ def check_unfinished(tables: PlanningTables) -> Iterator[Finding]:
     yield ok("no window is half planned, and no registration half done")
 
 
-def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
+def check_quarantine(tables: PlanningState) -> Iterator[Finding]:
     """Groups and shares that wait for planning, unreadable items, and bad entries in the last two windows."""
     now = tables.clock.now()
     waiting = list(islice(tables.quarantine().waiting(), MAX_READ))
@@ -172,7 +178,7 @@ def check_quarantine(tables: PlanningTables) -> Iterator[Finding]:
     yield ok("nothing is set aside")
 
 
-def _stuck_pending(tables: PlanningTables) -> int:
+def _stuck_pending(tables: PlanningState) -> int:
     """How many registrations are pending in two reads, so that registrations in progress do not count."""
     before = _pending_keys(tables)
     if not before:
@@ -181,43 +187,21 @@ def _stuck_pending(tables: PlanningTables) -> int:
     return len(before & _pending_keys(tables))
 
 
-def _pending_keys(tables: PlanningTables) -> set[str]:
+def _pending_keys(tables: PlanningState) -> set[str]:
     return {pending.key["sk"] for pending in islice(tables.index().pending(), MAX_READ)}
 
 
-CHECKS: Final[Mapping[str, Callable[[PlanningTables], Iterator[Finding]]]] = {
+CHECKS: Final[Mapping[str, Callable[[PlanningState], Iterator[Finding]]]] = {
     "mark": check_mark,
     "unfinished planning": check_unfinished,
     "quarantine": check_quarantine,
 }
 
 
-def findings(tables: PlanningTables) -> list[Finding]:
+def findings(tables: PlanningState) -> list[Finding]:
     """The findings of all checks. A check that finds a problem does not say what is well."""
     findings: list[Finding] = []
     for name, check in CHECKS.items():
         of_check = [replace(finding, check=name) for finding in check(tables)]
         findings += [finding for finding in of_check if finding.level != Level.OK] or of_check
     return findings
-
-
-@dataclass(frozen=True, slots=True)
-class PlanningState:
-    """Reads the due table of a stage for the platform's operator."""
-
-    due: Table
-    clock: Clock
-    stage: str
-
-    def index(self) -> DueIndex:
-        return DueIndex(self.due)
-
-    def shares(self) -> Shares:
-        return Shares(self.due)
-
-    def quarantine(self) -> Quarantine:
-        return Quarantine(self.due)
-
-    def named(self, part: str) -> str:
-        """As serverless.yml names the part."""
-        return f"minute8-{self.stage}-{part}"

@@ -12,7 +12,7 @@ from common.declared import read
 from common.errors import InvalidInput
 from common.jobs.payload_formats import PayloadFormats
 from common.jobs.placeholders import OF_CALLBACKS, names_callback
-from common.jobs.spec import PAYLOAD_PATCH, Alert, Policies
+from common.jobs.spec import PAYLOAD_PATCH, Alert, Policies, returns_result
 from common.limits import EXECUTOR_MARGIN_S, RENDERED_BYTES
 from common.registration import target_definitions
 from common.registration.payload_checks import PayloadChecks
@@ -122,7 +122,9 @@ def parse_definition(
     for place, patch in definition.schedule.patches():
         payloads.check_patch(definition.payload, patch, f"schedule.schedules.{place}.{PAYLOAD_PATCH}")
     definition = _with_completion(definition)
-    _check_end(definition)
+    _check_end(definition, stored_target)
+    if definition.alert:
+        _check_alert(definition.alert)
     if isinstance(target, target_definitions.HttpTarget):
         check_url(target.url, limits)
     limits.check_function(stored_target)
@@ -140,25 +142,23 @@ def _read(raw: Mapping[str, Any]) -> JobDefinition:
         raise
 
 
-def _check_end(definition: JobDefinition) -> None:
+def _check_end(definition: JobDefinition, target: Mapping[str, Any]) -> None:
     """Whether it is known when a run ends, where the job needs that. Raises InvalidInput."""
-    ends_known = definition.completion == "callback" or target_definitions.is_awaited(definition.target)
-    if definition.overlap != "allow" and not ends_known:
-        raise InvalidInput(
-            "overlap",
-            "needs to know when a run ends, and this target only takes the event",
-            value=definition.overlap,
-            accepted=f"allow; or {_KNOWN_ENDS}",
-        )
-    if definition.concurrency and not ends_known:
-        raise InvalidInput(
-            "concurrency",
-            "needs to know when a run ends, and this target only takes the event",
-            value=to_builtins(definition.concurrency),
-            accepted=f"null; or {_KNOWN_ENDS}",
-        )
-    if definition.alert:
-        _check_alert(definition.alert, ends_known)
+    if definition.completion == "callback" or returns_result(target):
+        return
+    needs_it = (
+        ("overlap", definition.overlap if definition.overlap != "allow" else None, "allow"),
+        ("concurrency", to_builtins(definition.concurrency), "null"),
+        ("alert", definition.alert and definition.alert.thresholds, "null"),
+    )
+    for field_name, value, without in needs_it:
+        if value:
+            raise InvalidInput(
+                field_name,
+                "needs to know when a run ends, and this target only takes the event",
+                value=value,
+                accepted=f"{without}; or {_KNOWN_ENDS}",
+            )
 
 
 _KNOWN_ENDS: Final = (
@@ -208,15 +208,8 @@ def _with_completion(definition: JobDefinition) -> JobDefinition:
     return structs.replace(definition, callback_timeout_s=_CALLBACK_S)
 
 
-def _check_alert(alert: Alert, ends_known: bool) -> None:
+def _check_alert(alert: Alert) -> None:
     """Raises InvalidInput."""
-    if alert.thresholds and not ends_known:
-        raise InvalidInput(
-            "alert",
-            "needs to know when a run ends, and this target only takes the event",
-            value=alert.thresholds,
-            accepted=f"null; or {_KNOWN_ENDS}",
-        )
     if alert.longer_than_s and alert.shorter_than_s and alert.shorter_than_s > alert.longer_than_s:
         raise InvalidInput(
             "alert.shorter_than_s",

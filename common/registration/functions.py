@@ -12,6 +12,7 @@ from typing import Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from common import telemetry
+from common.cache import Cache
 from common.clock import Clock
 from common.errors import InvalidInput
 
@@ -26,7 +27,7 @@ class Functions:
 
     client: Callable[[], Any]
     clock: Clock
-    _known: dict[str, tuple[Mapping[str, Any], float]] = field(default_factory=dict)
+    _known: Cache[str, Mapping[str, Any]] = field(default_factory=lambda: Cache(_KNOWN_FOR_S, _MAX_KNOWN))
 
     def timeout_s(self, target: Mapping[str, Any]) -> int:
         """The timeout of the function that the target awaits, in seconds; 0: not known. Never raises."""
@@ -58,12 +59,10 @@ class Functions:
         if target.get("kind") != "lambda" or target.get("role_arn"):
             return _NOTHING
         arn, now = str(target.get("arn")), self.clock.now()
-        function, read_at = self._known.get(arn, (_NOTHING, float("-inf")))
-        if read_at + _KNOWN_FOR_S < now:
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.clear()
-            function = self._read(arn)
-            self._known[arn] = function, now
+        if known := self._known.get(arn, now):
+            return known.value
+        function = self._read(arn)
+        self._known.put(arn, function, now)
         return function
 
     def _read(self, arn: str) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ from common.registration.definition import JobDefinition, Limits, parse_definiti
 from common.registration.payload_checks import check_secrets_exist, secret_names
 from common.registration.schedule_definition import SingleSchedule
 from common.storage.table import Table
-from common.tenants.allowed_targets import is_allowed, is_minute8_resource, patterns_shown
+from common.tenants.allowed_targets import is_allowed, is_minute8_resource, may_call, patterns_shown
 from common.tenants.tenant import TenantRules
 
 # Lines of a bulk request may come from another API's resources. That API's room implements these two protocols.
@@ -354,8 +354,7 @@ def _check_kept(no_success_for_s: int | None, rules: TenantRules) -> None:
 
 
 def _check_dead_letter(arn: str, rules: TenantRules) -> None:
-    queue = {"kind": "sqs", "arn": arn}
-    if is_minute8_resource(queue) or not is_allowed(queue, rules.allowed_targets):
+    if not may_call({"kind": "sqs", "arn": arn}, rules):
         raise InvalidInput(
             "dead_letter",
             "must be a queue that the platform allows this tenant",

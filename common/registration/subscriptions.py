@@ -28,7 +28,7 @@ from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import ABSENT
 from common.storage.transactions import Addition, Transaction
 from common.tenants.audit import AuditedCommit
-from common.tenants.rules_cache import RulesOf
+from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S
 
@@ -119,7 +119,7 @@ class SubscriptionStore:
     """Subscriptions that a tenant can change."""
 
     stored: Subscriptions
-    rules: RulesOf
+    rules: KnownTenants
     webhook_secrets: WebhookSecrets
     limits: Limits
     clock: Clock = field(default_factory=SystemClock)

@@ -412,10 +412,3 @@ def stored(target: Struct) -> dict[str, Any]:
     if fields["envelope"]:
         del fields["envelope"]
     return fields
-
-
-def is_awaited(target: Struct) -> bool:
-    """Whether the call returns the result of the work; other calls only return that the service accepted the event."""
-    if isinstance(target, LambdaTarget):
-        return target.invocation == "RequestResponse" or target.durable
-    return isinstance(target, HttpTarget)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from common.errors import shown
@@ -59,6 +59,11 @@ class Outcome:
             object.__setattr__(
                 self, "retry_after_s", min(self.retry_after_s, MAX_RETRY_AFTER_S) if is_number else None
             )
+
+    def without_words(self) -> Outcome:
+        """The outcome without what a target says that knows secrets, where nobody can look for their values."""
+        error = self.error and "not kept, since it can contain the secrets of the job"
+        return replace(self, error=error, log_tail="")
 
     def to_item(self) -> Item:
         item: Item = {name: text for name in _MAX_FIELD_BYTES if (text := getattr(self, name))}

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from common.tenants.tenant import TenantRules
     from common.tenants.web_address import WebAddress
 
 # The same as in minute8/canary/handler.py, which imports nothing.
@@ -53,6 +54,11 @@ def is_minute8_resource(target: Mapping[str, Any]) -> bool:
     All their names begin with `minute8-`: `…:function:minute8-prod-api`, `…:event-bus/minute8-prod`.
     """
     return ":minute8-" in str(target.get("arn", "")).replace("/", ":")
+
+
+def may_call(target: Mapping[str, Any], rules: TenantRules | None) -> bool:
+    """Whether the platform lets the tenant of these rules call the target now. Without rules there is no tenant."""
+    return rules is not None and not is_minute8_resource(target) and is_allowed(target, rules.allowed_targets)
 
 
 def is_canary(target: Mapping[str, Any]) -> bool:

@@ -11,12 +11,12 @@ import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import ValidationError, convert
 
 from common import telemetry
-from common.cache import Cache, Kept
+from common.cache import Cache, JointReads, Kept
 from common.errors import Damaged
 from common.storage import keys
 from common.storage.stored import read
@@ -38,22 +38,6 @@ LATE_COMMIT_S: Final = 300
 _LOGGED_S: Final = DAY_S
 
 
-class RulesOf(Protocol):
-    """A source of rules."""
-
-    def rules(self, tenant: str, now: float) -> TenantRules | None:
-        """The rules of a tenant; None if the tenant does not exist."""
-
-    def learn(self, tenants: Iterable[str], now: float) -> set[str]:
-        """Read in one request what is not known of these tenants. Raises what the request raises.
-
-        Returns those whose rules are known now: `rules` takes no request for them.
-        """
-
-    def holds(self, now: float) -> Sequence[Hold]:
-        """The targets that the platform holds."""
-
-
 class KnownTenants:
     """Rules from the tenants table, at most TRUSTED_FOR_S old. Use one instance per process."""
 
@@ -61,8 +45,8 @@ class KnownTenants:
         self._table = table
         self._kept: Cache[str, TenantRules | None] = Cache(_MAX_TRUST_S, _MAX_TENANTS)
         self._lock = threading.Lock()
-        # The threads of one tenant wait for one read, and never for another tenant's.
-        self._reading: dict[str, threading.Lock] = {}
+        # The threads of one tenant share one read, also if it fails, and never wait for another tenant's.
+        self._reading: JointReads[str, TenantRules | None] = JointReads()
         self._asking = threading.Lock()
         self._asked_at = -math.inf
         # The log was read up to this instant, and named these tenants.
@@ -78,17 +62,14 @@ class KnownTenants:
         """The rules, at most TRUSTED_FOR_S old. A missing tenant is cached for the same time."""
         if kept := self._trusted(tenant, now):
             return kept.value
-        with self._lock:
-            reading = self._reading.setdefault(tenant, threading.Lock())
-        try:
-            with reading:
-                if kept := self._trusted(tenant, now):  # another thread read them while we waited
-                    return kept.value
-                # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
-                return self._read(tenant, now, consistent=tenant in self._named)
-        finally:
-            with self._lock:
-                self._reading.pop(tenant, None)
+
+        def read() -> TenantRules | None:
+            if kept := self._trusted(tenant, now):  # another thread has read them since
+                return kept.value
+            # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
+            return self._read(tenant, now, consistent=tenant in self._named)
+
+        return self._reading.get(tenant, read)
 
     def learn(self, tenants: Iterable[str], now: float) -> set[str]:
         """Read the rules of these tenants together. Returns those whose rules are known now.

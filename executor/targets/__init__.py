@@ -19,28 +19,27 @@ CallInSteps = Callable[[Target, Event, float], Steps[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How a kind of target is called, and whether the call returns the result of the work.
+    """How a kind of target is called.
 
     `call(target, event, timeout_s)` returns the outcome; nothing that a target does makes it raise. The event's context
-    names the caller; only the executor writes the context. Runs of kinds that are not awaited end as `dispatched`.
-    `in_steps` replaces `call` if one thread can have several calls of the kind under way. It is the same call in steps.
+    names the caller; only the executor writes the context. `in_steps` replaces `call` if one thread can have several
+    calls of the kind under way. It is the same call in steps.
     """
 
     call: Call
-    is_awaited: Callable[[Target], bool]
     in_steps: CallInSteps | None = None
 
 
 def kinds(http: Call) -> Mapping[str, Kind]:
     """All kinds; none of them calls resources of Minute8. `http` calls endpoints (`http_endpoint.py`)."""
     return {
-        "lambda": Kind(_in_one_thread(_lambda_in_steps), lambda_function.is_awaited, _lambda_in_steps),
-        "sqs": Kind(_guarded(aws_services.send_message), _never),
-        "sns": Kind(_guarded(aws_services.publish), _never),
-        "event_bus": Kind(_guarded(aws_services.put_events), _never),
-        "step_functions": Kind(_guarded(aws_services.start_execution), _never),
-        "aws_operation": Kind(_guarded(aws_services.call_operation), _never),
-        "http": Kind(http, _always),
+        "lambda": Kind(_in_one_thread(_lambda_in_steps), _lambda_in_steps),
+        "sqs": Kind(_guarded(aws_services.send_message)),
+        "sns": Kind(_guarded(aws_services.publish)),
+        "event_bus": Kind(_guarded(aws_services.put_events)),
+        "step_functions": Kind(_guarded(aws_services.start_execution)),
+        "aws_operation": Kind(_guarded(aws_services.call_operation)),
+        "http": Kind(http),
     }
 
 
@@ -72,11 +71,3 @@ def _refused(target: Target, event: Event) -> Outcome | None:
         error = f"{target['arn']} is Minute8's own"
         return Outcome(ok=False, permanent=True, error_type="NotAllowed", error=error)
     return None
-
-
-def _never(target: Target) -> bool:
-    return False
-
-
-def _always(target: Target) -> bool:
-    return True

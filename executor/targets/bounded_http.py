@@ -12,12 +12,12 @@ import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from common.limits import ANSWER_BYTES, ANSWER_PARTS, ENDPOINT_READS, HEAD_BYTES
 from common.storage import outgoing
+from common.storage.connections import Response
 
 if TYPE_CHECKING:
     import h11
@@ -117,18 +117,9 @@ class BadAnswer(Exception):
     """The received data is not a valid answer; this may be temporary."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
-    """An endpoint's answer: header names in lower case, and the beginning of the body."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
 def exchange(
     connection: BoundedConnection, method: str, target: str, headers: Mapping[str, str], body: bytes
-) -> HttpAnswer:
+) -> Response:
     """Send a request and read the beginning of its answer. Raises BadAnswer, OSError, TooMuch."""
     import h11  # only jobs with HTTP endpoints need it
 
@@ -143,7 +134,7 @@ def exchange(
         raise BadAnswer(f"not an HTTP answer: {error}") from error
 
 
-def _answer(connection: BoundedConnection, http: h11.Connection) -> HttpAnswer:
+def _answer(connection: BoundedConnection, http: h11.Connection) -> Response:
     import h11
 
     head: h11.Response | None = None
@@ -169,4 +160,4 @@ def _answer(connection: BoundedConnection, http: h11.Connection) -> HttpAnswer:
     if head is None:
         raise BadAnswer("no answer within the first parts and bytes that are read")
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
-    return HttpAnswer(head.status_code, headers, bytes(body[:ANSWER_BYTES]))
+    return Response(head.status_code, headers, bytes(body[:ANSWER_BYTES]))

@@ -19,11 +19,12 @@ from common.clock import Clock
 from common.deployment import Deployment
 from common.limits import CONNECT_S, LOG_TAIL_BYTES, RECEIVED_BYTES
 from common.runs.outcome import Outcome, cut, not_called, unless_minute8_fails
+from common.storage.connections import Response
 from common.tenants.web_address import BadUrl, WebAddress, is_public_or_loopback, read_url
 from common.tenants.webhook_secrets import signature
 from executor.network_guard import ForbiddenAddress, NetworkGuard, NoLookup, Unreachable
 from executor.targets import answers
-from executor.targets.bounded_http import BadAnswer, BoundedConnection, HttpAnswer, TooMuch, exchange
+from executor.targets.bounded_http import BadAnswer, BoundedConnection, TooMuch, exchange
 from executor.targets.events import Event, context, execution_hash, is_empty, is_plain, message_body
 
 # Minute8 could not read or decrypt the tenant's secret: nothing was called.
@@ -118,7 +119,7 @@ class HttpEndpoints:
         request: Outgoing,
         headers: Mapping[str, str],
         timeout_s: float,
-    ) -> HttpAnswer:
+    ) -> Response:
         """Raises ForbiddenAddress, Unreachable, NoLookup, BadAnswer, and OSError if the connection fails."""
         ends_at = time.monotonic() + timeout_s
         with self.guard.connect(address, min(timeout_s, CONNECT_S), tenant) as plain:
@@ -172,7 +173,7 @@ def _signed(signing: tuple[str, ...], request: Outgoing, timestamp: int) -> dict
     }
 
 
-def classify(answer: HttpAnswer, now: float) -> Outcome:
+def classify(answer: Response, now: float) -> Outcome:
     """The outcome of an answer."""
     log_tail = answer.body[:LOG_TAIL_BYTES].decode(errors="replace")
     request_id = answer.headers.get("x-request-id", "")

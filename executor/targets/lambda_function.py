@@ -24,11 +24,6 @@ from executor.targets.events import Event, context, event_body
 _ALREADY_STARTED: Final = "DurableExecutionAlreadyStartedException"
 
 
-def is_awaited(target: Mapping[str, Any]) -> bool:
-    """Whether the run learns how the function's work ended."""
-    return bool(target["invocation"] == "RequestResponse" or target.get("durable"))
-
-
 def call(target: Mapping[str, Any], event: Event, timeout_s: float) -> Steps[Outcome]:
     """Invoke the function once. After `timeout_s` the call is abandoned; the function itself may continue.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -19,10 +20,8 @@ TIMEOUT_S: Final = 5.0
 _SUBJECT_CHARS: Final = 99
 
 
-class Deliver(Protocol):
-    """Sends one message."""
-
-    def __call__(self, subscription: Subscription, message: Notice) -> Outcome: ...
+# Sends one message.
+Deliver = Callable[[Subscription, Notice], Outcome]
 
 
 @dataclass(frozen=True, slots=True)

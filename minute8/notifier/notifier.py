@@ -48,7 +48,7 @@ from common.storage.table import Tables
 from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import is_held
 from common.tenants.audit import ITSELF, Audit, AuditedCommit
-from common.tenants.rules_cache import RulesOf
+from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import ACTIVE, SUSPENDED
 from executor.targets.http_endpoint import NOT_SIGNED
 from minute8.notifier.delivery import TIMEOUT_S, Deliver
@@ -123,7 +123,7 @@ class Notifier:
 
     subscriptions: Subscriptions
     reader: ProblemReader
-    rules: RulesOf
+    rules: KnownTenants
     deliver: Deliver
     clock: Clock
     pool: Executor
@@ -267,10 +267,12 @@ class Notifier:
             self._report(subscription, now)
         messages = grouping.to_send(state, now)
         for message in messages:
+            # While this round sends it.
+            leased = replace(message, next_at=now + grouping.LEASE_S)
             if message is state.test:
-                state.test = grouping.lease(message, now)
+                state.test = leased
             else:
-                state.message = grouping.lease(message, now)
+                state.message = leased
         unchanged = before == json.encode(replace(state, looked_at=0.0))
         if unchanged and now < looked_at + _MIN_WRITE_INTERVAL_S:
             return []
@@ -422,7 +424,7 @@ def in_turn(notices: Iterable[Sequence[OutgoingNotice]]) -> list[OutgoingNotice]
 def notifier(
     tables: Tables,
     clock: Clock,
-    rules: RulesOf,
+    rules: KnownTenants,
     deliver: Deliver,
     pool: Executor,
     reads: Executor,

@@ -29,7 +29,7 @@ from common.jobs.muted_groups import MutedGroups
 from common.jobs.not_running import PAUSED_AFTER_FAILURES, RESUMED
 from common.jobs.spec import Alert
 from common.limits import MAX_RETRIES
-from common.notices.message import JobContext
+from common.notices.message import context_of
 from common.notices.subscription import (
     FAILED,
     NO_SUCCESS,
@@ -196,7 +196,7 @@ class ProblemReader:
         """Name and tags of jobs; a job that does not exist has neither."""
         unique_ids = sorted(set(job_ids))
         items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in unique_ids], consistent=False)
-        stored = {job.job_id: _labels(job) for job in readable(items) if job.state != DELETED}
+        stored = {job.job_id: _labels(job) for job in readable(items)}
         return dict.fromkeys(unique_ids, JobLabels()) | stored
 
     def ended(self, tenant: str, problems: Sequence[Problem]) -> dict[str, str]:
@@ -309,11 +309,11 @@ class ProblemReader:
             jobs += (job for job in readable([item]) if job.state == ACTIVE)
         return jobs, ""
 
-    def contexts(self, tenant: str, problems: Sequence[Problem]) -> dict[str, JobContext]:
+    def contexts(self, tenant: str, problems: Sequence[Problem]) -> dict[str, dict[str, str]]:
         """By the problem's key: the error of the last run, and the job's owner and runbook."""
         job_ids = sorted({problem.job_id for problem in problems})
         items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in job_ids], consistent=False)
-        jobs = {job.job_id: job for job in readable(items) if job.state != DELETED}
+        jobs = {job.job_id: job for job in readable(items)}
         failed = {
             (problem.job_id, problem.run_name)
             for problem in problems
@@ -374,12 +374,12 @@ def _labels(job: Job) -> JobLabels:
     return JobLabels(job.spec.name, tuple(job.spec.tags))
 
 
-def _context(tenant: str, problem: Problem, job: Job | None, run: Run | None) -> JobContext:
+def _context(tenant: str, problem: Problem, job: Job | None, run: Run | None) -> dict[str, str]:
     error_type, error = error_of(run) if run else ("", "")
     names_run = run is not None or problem.kind in (TOO_LONG, TOO_SHORT)
     execution_id = f"{tenant}:{problem.job_id}:{problem.run_name}" if names_run else ""
     owner, runbook = (job.spec.owner, job.spec.runbook) if job else ("", "")
-    return JobContext(execution_id, error_type, error, owner, runbook)
+    return context_of(execution_id, error_type, error, owner, runbook)
 
 
 # A run that begins, or succeeds after retries, so long after its fire time is still found.

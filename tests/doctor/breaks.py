@@ -198,12 +198,12 @@ def cut_off(patient: Patient) -> None:
 
 def unreadable(patient: Patient) -> None:
     mark = patient.index.ensure_mark(patient.clock.now())
-    quarantine = patient.deployment.quarantine()
+    quarantine = patient.deployment.planning().quarantine()
     quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark.window, "no such zone", patient.clock.now())
 
 
 def bad_entry(patient: Patient) -> None:
-    patient.deployment.quarantine().add_entry("alice#report", "[9]", patient.clock.now())
+    patient.deployment.planning().quarantine().add_entry("alice#report", "[9]", patient.clock.now())
 
 
 def _mark_says(patient: Patient, name: str, value: str) -> None:

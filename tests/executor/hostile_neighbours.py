@@ -107,7 +107,7 @@ def lateness(seed: int, hostile: int, *, share: bool) -> dict[str, float]:
     )
     parts = {name: getattr(old, name) for name in names}
     deployment = Deployment(old.settings, clock=SystemClock(), **parts)
-    wired = Executor.of(deployment, {"lambda": Kind(call, lambda target: True)})
+    wired = Executor.of(deployment, {"lambda": Kind(call)})
     warm = int(time.time()) - 3_605  # no execution that is due below
     execute_batch(wired, [Message("w", Execution("quiet", "same", warm, warm, 1).encode())])
     called.clear()

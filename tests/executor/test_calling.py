@@ -49,7 +49,7 @@ def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_p
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
     delivery = Delivery(Message("m-1", ""), "", claim.execution, DUE)
-    attempt = Admitted(delivery, claim, job, Kind(fails, lambda target: True), timeout_s=5, is_awaited=True)
+    attempt = Admitted(delivery, claim, job, Kind(fails), timeout_s=5, is_awaited=True)
     return (
         Sending(
             Claimed(attempt, claim, DUE, CallDelay()),

@@ -11,6 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
+from common.jobs.spec import returns_result
 from common.runs.outcome import STOPPED
 from executor.targets import aws_services, clients, kinds
 from executor.targets.events import event_body, execution_hash, execution_name, group_of
@@ -277,18 +278,11 @@ def test_a_queue_whose_name_contains_minute8_is_not_minute8s_own() -> None:
     assert len(received(url)) == 1
 
 
-def test_which_kinds_are_awaited() -> None:
-    awaited = {name: kind.is_awaited({"invocation": "RequestResponse"}) for name, kind in _kinds().items()}
-    assert awaited == {
-        "lambda": True,
-        "http": True,
-        "sqs": False,
-        "sns": False,
-        "event_bus": False,
-        "step_functions": False,
-        "aws_operation": False,
-    }
-    assert not _kinds()["lambda"].is_awaited({"invocation": "Event"})
+def test_which_calls_return_the_result_of_the_work() -> None:
+    awaited = {kind for kind in _kinds() if returns_result({"kind": kind, "invocation": "RequestResponse"})}
+    assert awaited == {"lambda", "http"}
+    assert not returns_result({"kind": "lambda", "invocation": "Event"})
+    assert returns_result({"kind": "lambda", "invocation": "Event", "durable": True})
 
 
 def _kinds() -> Any:

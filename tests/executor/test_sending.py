@@ -71,7 +71,7 @@ def target(job_id: str, **fields: Any) -> dict[str, Any]:
 
 def events(world: World, *names: str, **fields: Any) -> list[Message]:
     """A message for each of these jobs, due now."""
-    kind = Kind(call_function, lambda_function.is_awaited, lambda_function.call)
+    kind = Kind(call_function, lambda_function.call)
     world.executor = replace(world.executor, kinds={"lambda": kind})
     for job_id in names:
         world.registry.create("alice", job_id, job(cron="0 9 * * *", **fields) | {"target": target(job_id)})

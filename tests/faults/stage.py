@@ -30,7 +30,7 @@ class Stage:
         self.world = make_world(WiredDynamoDB(self._dynamodb, self.wire), now)
         self.world.sqs.send_message_batch = wired_queue(self.wire, self.world.sqs.send_message_batch)  # type: ignore[method-assign]
         kind = self.world.executor.kinds["lambda"]
-        kinds = {"lambda": Kind(wired_target(self.wire, kind.call), kind.is_awaited)}
+        kinds = {"lambda": Kind(wired_target(self.wire, kind.call))}
         self.world.executor = replace(self.world.executor, kinds=kinds)
         # The connections of killed processes, which the system closes.
         self.left_open = ExitStack()

@@ -307,7 +307,7 @@ def test_an_execution_of_step_functions_is_stopped(
 ) -> None:
     machine, target = Machine(), Target(world)
     monkeypatch.setattr("executor.targets.aws_services.stop", machine)
-    kind = Kind(world.target, lambda settings: False)
+    kind = Kind(world.target)
     world.executor = replace(world.executor, kinds={"step_functions": kind})
     arn = "arn:aws:states:us-east-1:123456789012:stateMachine:nightly"
     definition = job(at=DUE, completion=completion) | {"target": {"kind": "step_functions", "arn": arn}}
@@ -330,9 +330,7 @@ def test_tasks_of_ecs_are_stopped(world: World, monkeypatch: pytest.MonkeyPatch)
     )
     task = "arn:aws:ecs:us-east-1:123456789012:task/jobs/1"
     world.target.answer = lambda event: replace(OK, started=(task,))
-    world.executor = replace(
-        world.executor, kinds={"aws_operation": Kind(world.target, lambda settings: False)}
-    )
+    world.executor = replace(world.executor, kinds={"aws_operation": Kind(world.target)})
     role = "arn:aws:iam::123456789012:role/tasks"
     operation = {"kind": "aws_operation", "arn": "arn:aws:scheduler:::aws-sdk:ecs:runTask", "role_arn": role}
     payload = {"taskDefinition": "report"}
@@ -348,9 +346,7 @@ def test_why_an_execution_could_not_be_stopped_is_in_its_run(
 ) -> None:
     refused = Outcome(ok=False, error_type="AccessDeniedException", error="not authorized")
     monkeypatch.setattr("executor.targets.aws_services.stop", lambda *rest: refused)
-    world.executor = replace(
-        world.executor, kinds={"step_functions": Kind(world.target, lambda settings: False)}
-    )
+    world.executor = replace(world.executor, kinds={"step_functions": Kind(world.target)})
     arn = "arn:aws:states:us-east-1:123456789012:stateMachine:nightly"
     world.registry.create(*KEY, job(at=DUE) | {"target": {"kind": "step_functions", "arn": arn}})
     world.run_until(DUE)

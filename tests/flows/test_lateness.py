@@ -42,7 +42,7 @@ def connects_for(world: World, seconds: float) -> None:
         outgoing.note_sent()
         return kind.call(*arguments)
 
-    world.executor = replace(world.executor, kinds={"lambda": Kind(call, kind.is_awaited)})
+    world.executor = replace(world.executor, kinds={"lambda": Kind(call)})
 
 
 @pytest.mark.parametrize("invocation", ["RequestResponse", "Event"])

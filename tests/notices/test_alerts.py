@@ -16,7 +16,7 @@ from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.jobs.spec import Alert
 from common.notices.grouping import Digest, may_report
-from common.notices.message import JobContext, body, described
+from common.notices.message import body, context_of, described
 from common.notices.subscription import (
     FAILED,
     NO_SUCCESS,
@@ -367,7 +367,7 @@ def test_the_largest_message_of_all_kinds_fits_into_its_item_and_into_sns() -> N
         False,
     )
     shown = {
-        reported.key: JobContext("e" * 300, "", "", "\0" * 200, "https://" + "r" * 492)
+        reported.key: context_of("e" * 300, "", "", "\0" * 200, "https://" + "r" * 492)
         for reported in described(digest)
     }
     failed = {

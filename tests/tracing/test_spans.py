@@ -147,7 +147,7 @@ def test_a_status_of_http_and_long_words_of_a_target_are_bounded_attributes(
     world: World, fields: dict[str, Any], status: int | None
 ) -> None:
     """A function can give its error the name of a status of HTTP, with more digits than a number may have."""
-    kinds = {**world.executor.kinds, "http": Kind(world.target, lambda target: True)}
+    kinds = {**world.executor.kinds, "http": Kind(world.target)}
     world.executor = replace(world.executor, kinds=kinds)
     seen = plan(world, retry={"max_attempts": 2}, **fields)
     named = "Http503" if status else "Http" + "9" * 90
@@ -180,7 +180,7 @@ def test_a_call_in_steps_has_the_flag_of_the_ratio_too() -> None:
         return Outcome(ok=True)
         yield
 
-    kind = Kind(lambda *call: at_once(steps(*call)), lambda target: True, steps)
+    kind = Kind(lambda *call: at_once(steps(*call)), steps)
     run_spans = RunSpans(SpanExport(lambda: lambda spans: None, ManualClock(0)), QUEUE, 0.0, ManualClock(0))
     flagged = run_spans.flagging({"lambda": kind})["lambda"]
     sent = event()

@@ -43,7 +43,7 @@ def check(
         raise typer.BadParameter("--fix asks first, which --json cannot; add --yes")
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
-    _decide(deployment.quarantine(), put_back, discard, as_json)
+    _decide(deployment.planning().quarantine(), put_back, discard, as_json)
     contradicted = list(deployment.truth().all())
     contradictions = listed(contradicted)
     if not as_json:

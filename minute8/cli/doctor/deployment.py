@@ -10,11 +10,9 @@ import httpx
 
 from common.clock import Clock
 from common.config import LIVE
-from common.planning.due_index import DueIndex
-from common.planning.quarantine import Quarantine
 from common.planning.queue import ExecutionsQueue
-from common.planning.shares import Shares
 from common.platform.dead_letters import DeadLetters
+from common.platform.planning_checks import PlanningState
 from common.registration.defined_job import as_written
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session, on_first_use
@@ -127,14 +125,8 @@ class Deployment:
         tables = self.tables()
         return Truth(tables, self.executions(), self.clock, as_written, ItemChecks(tables, self.clock))
 
-    def index(self) -> DueIndex:
-        return DueIndex(self.due_table())
-
-    def shares(self) -> Shares:
-        return Shares(self.due_table())
-
-    def quarantine(self) -> Quarantine:
-        return Quarantine(self.due_table())
+    def planning(self) -> PlanningState:
+        return PlanningState(self.due_table(), self.clock, self.stage)
 
     def exists(self) -> bool:
         """Whether any function of the stage exists."""

@@ -40,6 +40,12 @@ class Check(NamedTuple):
     look: Callable[[Deployment], Iterable[Finding]]
 
 
+def _of_planning(
+    look: Callable[[planning_checks.PlanningState], Iterable[Finding]], deployment: Deployment
+) -> Iterable[Finding]:
+    return look(deployment.planning())
+
+
 CHECKS: Final = (
     Check("stack", surroundings.stack),
     Check("settings", settings.settings),
@@ -48,7 +54,7 @@ CHECKS: Final = (
     Check("rule", planning.rule),
     Check("notify rule", planning.notify_rule),
     Check("export rule", planning.export_rule),
-    *(Check(name, look) for name, look in planning_checks.CHECKS.items()),
+    *(Check(name, partial(_of_planning, look)) for name, look in planning_checks.CHECKS.items()),
     Check("tables agree", truth.check_tables),
     Check("audit", audit.sealed),
     Check("without record", queues.without_record),

@@ -138,7 +138,7 @@ def tick(deployment: Deployment) -> Repair:
     """
 
     def run() -> None:
-        clock, index = deployment.clock, deployment.index()
+        clock, index = deployment.clock, deployment.planning().index()
         before = index.mark()
         deployment.client("lambda").invoke(
             FunctionName=deployment.called_arn("scheduler"), InvocationType="Event"

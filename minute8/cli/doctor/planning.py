@@ -124,7 +124,7 @@ def _lets_in(statement: dict[str, Any], rule_arn: str) -> bool:
 
 def time_zones(deployment: Deployment) -> Iterator[Finding]:
     """Whether this machine's previews and the deployment's ticks use the same time zone rules."""
-    mark = deployment.index().mark()
+    mark = deployment.planning().index().mark()
     if mark is None or not mark.tzdata:
         yield not_checked("no tick has said yet which time zone database it plans by")
     elif mark.tzdata != TZDATA_VERSION:
@@ -140,7 +140,7 @@ def time_zones(deployment: Deployment) -> Iterator[Finding]:
 
 def sdk(deployment: Deployment) -> Iterator[Finding]:
     """Whether the functions run with the version of the AWS SDK that Minute8 was tested with."""
-    mark = deployment.index().mark()
+    mark = deployment.planning().index().mark()
     if mark is None or not mark.sdk:
         yield not_checked("no tick has said yet which version of botocore it runs with")
     elif mark.sdk != SDK:
