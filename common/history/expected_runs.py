@@ -32,7 +32,7 @@ from common.jobs.corrupt import readable
 from common.jobs.delivery import delivery_of
 from common.jobs.fates import end_of
 from common.jobs.former_jobs import load_jobs
-from common.jobs.job import DELETED, Job, exists
+from common.jobs.job import Job, exists
 from common.limits import MAX_SKIPPED, UNSTARTED_KEPT_S
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key
@@ -40,7 +40,6 @@ from common.runs.run import REQUIRED, Run, readable_runs
 from common.storage import keys
 from common.storage.bounded import Instant, JobId
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
 from common.tenants.audit import Audit, Entry, EntryFilter
 from common.timing.excluded_days import calendar_days
 from common.timing.instants import DAY_S
@@ -333,12 +332,10 @@ class ExpectedRuns:
     def _jobs_from(self, tenant: str, cursor: ExpectedPosition | None) -> Iterator[Job]:
         """The existing jobs from the cursor on, one more than a call takes."""
         first = cursor.job_id if cursor else ""
-        existing = Expression("#state <> :deleted", {":deleted": DELETED})
         items = self._jobs.query(
             Query(
                 tenant,
                 sk_between=keys.jobs_between(keys.JOB_PREFIX, first, ""),
-                where=existing,
                 page=MAX_JOBS + 2,
             )
         )

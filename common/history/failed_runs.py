@@ -14,7 +14,6 @@ from typing import Final
 
 from common.history.run_lists import MAX_READ_RECORDS, retries_in
 from common.jobs.corrupt import readable
-from common.jobs.job import DELETED
 from common.jobs.muted_groups import GroupKey, Muted
 from common.limits import MAX_RETRIES
 from common.projection.totals import HOUR_S
@@ -144,7 +143,7 @@ class FailedRuns:
         """Whether each job has the tag; a deleted job has none."""
         filters = [keys.job(tenant, job_id) for job_id in sorted(job_ids)]
         jobs = readable(self._jobs.get_many(filters))
-        tagged = {job.job_id: tag in job.spec.tags for job in jobs if job.state != DELETED}
+        tagged = {job.job_id: tag in job.spec.tags for job in jobs}
         return dict.fromkeys(job_ids, False) | tagged
 
 

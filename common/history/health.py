@@ -24,7 +24,6 @@ from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
 from common.timing.excluded_days import Excluded
 from common.timing.fires import due_at, fires
 from common.timing.instants import DAY_S
@@ -83,14 +82,13 @@ class JobHealth:
         between = keys.runs_between(None, math.floor(as_of.now) + 1)
         partition = keys.runs_of_job(job.tenant, job.job_id)
 
-        def runs(page: int, where: Expression | None = None) -> list[Run]:
+        def runs(page: int) -> list[Run]:
             items = self._runs.query(
                 Query(
                     partition,
                     sk_between=between,
                     newest_first=True,
                     page=page,
-                    where=where,
                     attributes=HEALTH_ATTRIBUTES,
                     consistent=False,
                 )

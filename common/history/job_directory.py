@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from common.cache import convert
 from common.clock import CpuBudget
 from common.errors import Busy
-from common.jobs.job import DELETED, read_spec
+from common.jobs.job import read_spec
 from common.jobs.not_running import NotRunning
 from common.storage import keys
 from common.storage.aws import readable
@@ -169,7 +169,7 @@ class JobDirectory:
     def _with(self, tenant: str, rows: Iterable[ListedJob], changed: Sequence[str]) -> tuple[ListedJob, ...]:
         """The jobs, of which some have changed."""
         items = self.jobs.get_many([keys.job(tenant, job_id) for job_id in changed], attributes=_ATTRIBUTES)
-        news = [job for item in items if (job := _listed(item)) and job.state != DELETED]
+        news = [job for item in items if (job := _listed(item))]
         outdated = set(changed)
         return (*(row for row in rows if row.job_id not in outdated), *news)
 
@@ -181,7 +181,6 @@ class JobDirectory:
                 tenant,
                 sk_prefix=keys.JOB_PREFIX,
                 after=keys.job(tenant, head.up_to) if head.up_to else None,
-                where=Expression("#state <> :deleted", {":deleted": DELETED}),
                 attributes=_ATTRIBUTES,
             )
         )

@@ -23,7 +23,7 @@ from common.history.projected_summary import ProjectedSummaries
 from common.history.runs_by_time import RunsByTime
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
-from common.jobs.job import ACTIVE, DELETED, Job
+from common.jobs.job import ACTIVE, Job
 from common.jobs.not_running import stopped_now
 from common.planning.execution import SCHEDULE
 from common.projection.outcomes import JobOutcomes, LastOutcomes, RunOutcome
@@ -31,7 +31,6 @@ from common.projection.totals import RunTotals, Summary
 from common.runs.run import Run, Status, readable_runs
 from common.storage import keys
 from common.storage.table import Query, Table
-from common.storage.wire import Expression
 from common.timing.instants import DAY_S
 
 # Records of live runs that a page reads, a hundred in a request.
@@ -228,13 +227,7 @@ class TenantHealth:
 
     def jobs(self, tenant: str, as_of: AsOf, retention_days: int) -> JobCounts:
         """All jobs by state and failures, and how many of the first MAX_JOBS are overdue."""
-        existing = Expression("#state <> :deleted", {":deleted": DELETED})
-        query = Query(
-            tenant,
-            sk_prefix=keys.JOB_PREFIX,
-            where=existing,
-            page=MAX_JOBS + 1,
-        )
+        query = Query(tenant, sk_prefix=keys.JOB_PREFIX, page=MAX_JOBS + 1)
         items = islice(self.jobs_table.query(query), MAX_JOBS + 1)
         jobs = list(readable(items))
         counts = JobCounts(complete=len(jobs) <= MAX_JOBS)

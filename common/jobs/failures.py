@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from common.clock import Clock
 from common.events import JOB_NOT_RUNNING, JOB_NOT_RUNNING_OVER, Events
-from common.jobs.job import DELETED, PAUSED, Job, responsible
+from common.jobs.job import PAUSED, Job, responsible
 from common.jobs.not_running import (
     LASTING,
     OTHER_REASON,
@@ -75,7 +75,7 @@ class FailureCounts:
         """Begin a streak in the same step in which the job's item says so. Raises ConditionFailed."""
         job_key, key = keys.job(job.tenant, job.job_id), keys.failure_streak(job.tenant, job.job_id)
         item, streak = self.jobs.get(job_key), self.jobs.get(key)
-        if item is None or item["state"] == DELETED:
+        if item is None:
             return 0
         counted = _count(streak, item["revision"])
         if streak and streak.get("revision") == item["revision"] and streak.get("failed_run") == run_name:

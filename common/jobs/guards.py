@@ -101,7 +101,6 @@ def named_secrets(tenants: Table) -> NamedItems:
 
 # How many of the jobs that name the item an error shows.
 _NAMED_JOBS: Final = 3
-_JOB_EXISTS: Final = Attribute("state") != DELETED
 
 
 class StillNamed(Conflict):
@@ -137,9 +136,7 @@ class NamedDeletion:
         marked = table.update_if(key, change({DELETING: token}), PRESENT)
         if marked is None:
             raise NotFound(kind, name)
-        jobs = self.jobs.query(
-            Query(tenant, sk_prefix=keys.JOB_PREFIX, where=_JOB_EXISTS, attributes=("job_id", *self.read))
-        )
+        jobs = self.jobs.query(Query(tenant, sk_prefix=keys.JOB_PREFIX, attributes=("job_id", *self.read)))
         naming = (item["job_id"] for item in jobs if self._is_named(item, name))
         if job_ids := list(islice(naming, _NAMED_JOBS)):
             table.update_if(key, change(remove=[DELETING]), is_mine)

@@ -23,7 +23,8 @@ from common.errors import Conflict, NotFound, shown
 from common.planning.due_index import MAX_CLOCK_ERROR_S, Window
 from common.planning.shares import Share, share_item, share_of
 from common.storage import keys
-from common.storage.expressions import ABSENT, PRESENT, Attribute, change, unchanged
+from common.storage.conflicts import ConditionFailed
+from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, change, unchanged
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.unreadable import Unreadable
@@ -90,18 +91,13 @@ class Quarantine:
 
     def add_share(self, share: Share, reason: str, now: float) -> None:
         """Set aside a share in one transaction with its record. A confirmed share is gone already."""
-        tx = Transaction(self._table.client)
-        tx.delete(self._table, share.key, PRESENT)
-        tx.put(self._table, _item(share.key["sk"], share, reason, now))
-        tx.try_commit()
+        self._move(share.key, _item(share.key["sk"], share, reason, now))
 
     def add_unreadable_share(self, share: Unreadable, now: float) -> None:
         """Set aside the record of a share that cannot be read, as it is, in one transaction with it."""
-        tx, sort_key = Transaction(self._table.client), share.key["sk"]
-        tx.delete(self._table, share.key, PRESENT)
+        sort_key = share.key["sk"]
         seen = {"end": keys.end_of_share(sort_key), "reason": share.reason, "seen_at": int(now)}
-        tx.put(self._table, {**(share.item or {}), **seen, **keys.set_aside(SHARE, sort_key)})
-        tx.try_commit()
+        self._move(share.key, {**(share.item or {}), **seen, **keys.set_aside(SHARE, sort_key)})
 
     def add_entry(self, name: str, reason: str, now: float) -> None:
         """Report that an entry, tenant#job_id, could not be planned; repeated reports are one record.
@@ -119,11 +115,9 @@ class Quarantine:
 
     def add_item(self, unreadable: Unreadable, now: float) -> None:
         """Set aside an item that cannot be read, as it is, in one transaction with its record."""
-        tx, reason = Transaction(self._table.client), unreadable.reason[:_MAX_REASON_CHARS]
-        tx.delete(self._table, unreadable.key, PRESENT)
+        reason = unreadable.reason[:_MAX_REASON_CHARS]
         record = {"item": unreadable.item, "reason": reason, "seen_at": int(now), "version": VERSION}
-        tx.put(self._table, {**_item_key(unreadable.name), **record})
-        tx.try_commit()
+        self._move(unreadable.key, {**_item_key(unreadable.name), **record})
 
     def unreadable(self, name: str) -> QuarantinedRecord | None:
         """The record of an item of add_item by its name, which is the item's key."""
@@ -147,21 +141,21 @@ class Quarantine:
             isinstance(item, dict) and isinstance(item.get("pk"), str) and isinstance(item.get("sk"), str)
         ):
             raise NotFound("unreadable item", name)
+        # Without the time at which it would have expired where it was.
+        if self._move(key, {name: value for name, value in item.items() if name != "expires_at"}, ABSENT):
+            raise Conflict(f"there is a new item in the place of {shown(name)}: discard this one")
+
+    def _move(self, key: keys.Key, new: Item, condition: Condition | None = None) -> ConditionFailed | None:
+        """Put the new item in the place of that of `key`, in one transaction. Nothing happens if that is gone."""
         tx = Transaction(self._table.client)
         tx.delete(self._table, key, PRESENT)
-        # Without the time at which it would have expired where it was.
-        tx.put(self._table, {name: value for name, value in item.items() if name != "expires_at"}, ABSENT)
-        if tx.try_commit():
-            raise Conflict(f"there is a new item in the place of {shown(name)}: discard this one")
+        tx.put(self._table, new, condition)
+        return tx.try_commit()
 
     def discard(self, name: str) -> None:
         """Delete an item of add_item: what it says does not happen. Raises NotFound."""
         if not self._table.delete_if(_item_key(name), PRESENT):
             raise NotFound("unreadable item", name)
-
-    def all(self) -> Iterator[QuarantinedRecord]:
-        """Records of all kinds, without the names of their shards."""
-        return self._between(ENTRY, SHARE)
 
     def waiting(self) -> Iterator[QuarantinedRecord]:
         """Groups, items and shares, so that many bad entries cannot hide them."""

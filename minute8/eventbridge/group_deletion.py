@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from common.errors import InvalidInput, NotFound, UndoneSince
-from common.jobs.job import DELETED, Job
+from common.jobs.job import Job
 from common.jobs.revisions import deleted
 from common.jobs.store import MAX_AT_ONCE, Change, JobStore
 from common.storage import keys
@@ -107,13 +107,11 @@ class GroupDeletions:
         retry_on_conflict(tx.try_commit, f"schedule group {name!r}", sleep=self.store.clock.sleep)
 
     def _schedules(self, tenant: str, name: str) -> Iterator[str]:
-        not_deleted = Attribute("state") != DELETED
         for prefix in job_id_prefixes(name):
             items = self.store.jobs.query(
                 Query(
                     tenant,
                     sk_prefix=keys.JOB_PREFIX + prefix,
-                    where=not_deleted,
                     attributes=("job_id", "origin"),
                 )
             )
