@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 10
 _SENDERS = 32
-_MAX_UNDER_WAY = 4 * _SENDERS
 _RESENDS = 5
 _FIRST_WAIT_S = 0.1
 # If there is time, batches are sent in this part of a second. SQS delays by whole seconds, so a message that is sent at
@@ -81,7 +78,18 @@ class ExecutionsQueue:
         if second is None:  # the common small case needs no threads
             refused = self._send_batch(first, send_late_until)
             return _count(first) - len(refused), refused
-        return self._send_concurrently(chain([first, second], batches), send_late_until)
+        from common.storage.metering import ahead  # executors send a few
+
+        accepted, all_refused = 0, []
+        sending = ahead(
+            lambda batch: (_count(batch), self._send_batch(batch, send_late_until)),
+            chain([first, second], batches),
+            _SENDERS,
+        )
+        for count, refused in sending:
+            accepted += count - len(refused)
+            all_refused += refused
+        return accepted, all_refused
 
     def waiting(self) -> tuple[int, int]:
         """About how many messages are due and not received, and how many are received and not deleted."""
@@ -94,29 +102,6 @@ class ExecutionsQueue:
             int(counts.get("ApproximateNumberOfMessages", 0)),
             int(counts.get("ApproximateNumberOfMessagesNotVisible", 0)),
         )
-
-    def _send_concurrently(
-        self, batches: Iterator[list[QueueMessage]], send_late_until: float
-    ) -> tuple[int, list[Refused]]:
-        accepted = 0
-        all_refused: list[Refused] = []
-        under_way: deque[tuple[int, Future[list[Refused]]]] = deque()
-
-        def collect_oldest() -> None:
-            nonlocal accepted, all_refused
-            size, future = under_way.popleft()
-            refused = future.result()
-            accepted += size - len(refused)
-            all_refused += refused
-
-        with ThreadPoolExecutor(_SENDERS, thread_name_prefix="send") as pool:
-            for batch in batches:
-                under_way.append((_count(batch), pool.submit(self._send_batch, batch, send_late_until)))
-                if len(under_way) == _MAX_UNDER_WAY:  # do not hold a million executions in memory
-                    collect_oldest()
-            while under_way:
-                collect_oldest()
-        return accepted, all_refused
 
     def _send_batch(self, batch: list[QueueMessage], send_late_until: float) -> list[Refused]:
         unsent = [(pack, pack.encode()) for pack in batch]
