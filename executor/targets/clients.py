@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from common.cache import FairCache, JointReads
@@ -18,8 +19,13 @@ _ROLE_S = 3600
 _RENEWED_BEFORE_S = 600
 
 
-# Of an assumed role: the id of its access key, the secret key and the session's token.
-Credentials = tuple[str, str, str]
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The credentials of an assumed role."""
+
+    access_key: str
+    secret_key: str
+    token: str
 
 
 def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: float) -> Any:
@@ -28,7 +34,8 @@ def client(service: str, target: Mapping[str, Any], event: Event, timeout_s: flo
     Raises ClientError and BotoCoreError if the role cannot be assumed.
     """
     region = target["arn"].split(":")[3]
-    credentials = _assumed_roles.get(target, event) if target.get("role_arn") else None
+    assumed = _assumed_roles.get(target, event) if target.get("role_arn") else None
+    credentials = (assumed.access_key, assumed.secret_key, assumed.token) if assumed else None
     return _client(service, region, timeout_s, credentials, context(event, "tenant"))
 
 
@@ -37,7 +44,9 @@ def before_any_call(service: str, region: str, timeout_s: float) -> Any:
     return _client(service, region, timeout_s, None, "")
 
 
-def _client(service: str, region: str, timeout_s: float, credentials: Credentials | None, tenant: str) -> Any:
+def _client(
+    service: str, region: str, timeout_s: float, credentials: tuple[str, str, str] | None, tenant: str
+) -> Any:
     aws.set_read_timeout(timeout_s)
     # One client for all time limits, so that they share one pool of connections.
     key = (service, region, credentials)
@@ -85,7 +94,7 @@ class AssumedRoles:
             RoleArn=role_arn, RoleSessionName=session, ExternalId=external, DurationSeconds=_ROLE_S
         )
         keys = answer["Credentials"]
-        credentials = (keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
+        credentials = Credentials(keys["AccessKeyId"], keys["SecretAccessKey"], keys["SessionToken"])
         return requested_at + _ROLE_S - _RENEWED_BEFORE_S, credentials
 
 
