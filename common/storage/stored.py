@@ -42,7 +42,9 @@ class Stored(Struct, frozen=True):
         entity = read(item, cls)
         key = entity.key
         if item.get("pk", key["pk"]) != key["pk"] or item.get("sk", key["sk"]) != key["sk"]:
-            raise Damaged(f"the item {item.get('pk')} {item.get('sk')} is damaged: it says that it is {key}")
+            raise Damaged(
+                f"the item {item.get('pk')} {item.get('sk')} is damaged: it says that it is another"
+            )
         return entity
 
 

@@ -79,7 +79,5 @@ def test_another_tenants_record_under_the_key_of_a_run_shows_nothing_of_it(offic
     item, foreign = stored(office), item_of(office, "bob")
     office.world.table("runs").put({**foreign, **keys.key_of(item), "error": "a secret of bob's"})
     for path in (*LISTS, *OTHERS):
-        assert "bob" not in office.alice("GET", path).text.replace("alice/b", "").replace(
-            "it says that it is of bob", ""
-        ), path
+        assert "bob" not in office.alice("GET", path).text, path
     assert office.alice("GET", f"/v1/runs/{RUN}").status == 409

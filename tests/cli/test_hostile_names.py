@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from common.planning.execution import Execution
-from common.planning.quarantine import Quarantine
 from common.platform.dead_letters import DeadLetters
 from common.platform.findings import failed
+from common.platform.planning_checks import PlanningState
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.tenants.audit import Audit
@@ -184,7 +184,7 @@ def found_by_aws(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     deployment = SimpleNamespace(
         truth=lambda: Truth(world.tables, world.queue, world.clock),
-        quarantine=lambda: Quarantine(world.table("due")),
+        planning=lambda: PlanningState(world.table("due"), world.clock, "test"),
         tables=lambda: world.tables,
         executions=lambda: world.queue,
         client=lambda _: logs,

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from common.planning.execution import Execution
-from common.planning.quarantine import Quarantine
+from common.platform.planning_checks import PlanningState
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.storage.transactions import Transaction
@@ -160,7 +160,7 @@ def loss(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         truth=lambda: Truth(
             world.tables, world.queue, world.clock, stored=ItemChecks(world.tables, world.clock)
         ),
-        quarantine=lambda: Quarantine(world.table("due")),
+        planning=lambda: PlanningState(world.table("due"), world.clock, "test"),
     )
     monkeypatch.setattr(check, "connect", lambda *_: deployment)
     monkeypatch.setattr(check, "losses", lambda _: losses.pop() if losses else "")

@@ -25,7 +25,7 @@ from tests.worlds import World, at
 NOW = at("2026-11-21T03:00:00Z")
 HOUR_S = 3_600
 READ_IN_A_STEP = 2_000
-HOURLY = Schedule(CronTiming("30 * * * *", "UTC"))
+HOURLY = Schedule.of(CronTiming("30 * * * *", "UTC"))
 GROUP = group_key(HOURLY)
 # A page of DynamoDB has up to 1 MB. Here it has a tenth of that, and a shard has twenty pages.
 PAGE_ENTRIES = 20
