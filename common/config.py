@@ -93,6 +93,7 @@ class Config:
             for name, default in asdict(cls()).items()
             if name.upper() in env
         }
+        # `bool` of a text does not read it.
         settings |= {
             "plain_http_targets": env.get("PLAIN_HTTP_TARGETS", "") in ("true", "loopback"),
             "loopback_targets": env.get("PLAIN_HTTP_TARGETS", "") == "loopback"

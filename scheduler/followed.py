@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
 from typing import Final
 
+from common.limits import MAX_HELD
 from common.planning.execution import Execution
 from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Portion
 from common.projection.state import Again
 from common.timing.windows import WINDOW_S, window_start
 
-# A round holds so many of a bucket, and begins no further window after half of them. With what is read of its run an
-# execution takes 1.2 KB, with the longest ids 2 KB: some 300 MB of the scheduler's 512.
-MAX_HELD: Final = 150_000
 # One batch read; common/storage/table.py.
 _BATCH_SIZE: Final = 100
 # Each record that is read by its key costs at least half a unit; a query of a job's costs that for 8 KB of them.

@@ -161,10 +161,10 @@ class Execution(
             raise UnreadableMessage(f"a body of {len(body)} characters, an execution has at most {_MAX_BODY}")
         try:
             execution = _messages.decode(body)
-            if not body.startswith(_BEGINNING) and _version(body) is None:
+            if not body.startswith(_BEGINNING) and version_of(body) is None:
                 raise ValueError("it has no version")
         except (ValueError, RecursionError) as error:
-            if (version := _version(body)) not in (None, MESSAGE_VERSION):
+            if (version := version_of(body)) not in (None, MESSAGE_VERSION):
                 raise UnreadableMessage(
                     f"message version {version}, this code reads {MESSAGE_VERSION}"
                 ) from error
@@ -181,7 +181,7 @@ _messages = json.Decoder(Execution)
 _BEGINNING = f'{{"v":{MESSAGE_VERSION},'
 
 
-def _version(body: str) -> int | None:
+def version_of(body: str) -> int | None:
     """The version of a message that this code does not read; None if it has none."""
     try:
         return json.decode(body, type=_Versioned).v

@@ -19,6 +19,7 @@ from msgspec import Struct, json
 from common.errors import Minute8Error
 from common.planning.directory import Shard
 from common.planning.due_index import DueIndex, Mark, Window
+from common.planning.execution import version_of
 from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
 from common.planning.queue import BATCH_SIZE, HandOverFailed
 from common.storage import keys
@@ -89,7 +90,10 @@ class PlanningWork(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fi
     def of(cls, body: str) -> PlanningWork:
         """What a message names. Raises UnreadableShare."""
         try:
-            return _BODIES.decode(body)
+            work = _BODIES.decode(body)
+            if version_of(body) is None:
+                raise ValueError("it has no version")
+            return work
         except (ValueError, RecursionError) as error:
             raise UnreadableShare(f"not a share: {body[:200]!r} ({error!r})") from error
 

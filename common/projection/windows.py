@@ -18,6 +18,7 @@ import secrets
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
@@ -129,11 +130,10 @@ class ProjectedRuns:
             window = ProjectedWindow.from_item(stored) if stored else ProjectedWindow(start, RunTotals(), [])
             self.require_readable(tenant, window)
             written: list[str] = []
-            try:
+            with ExitStack() as undo:  # what was written for nothing goes, whatever happens
+                undo.callback(self._drop, tenant, start, written)
                 after = self._changed(tenant, window, changes, expires_at, written)
-            except Exception:
-                self._drop(tenant, start, written)
-                raise
+                undo.pop_all()
             if after is None:
                 return window
             try:

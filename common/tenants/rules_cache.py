@@ -63,13 +63,13 @@ class KnownTenants:
         if kept := self._trusted(tenant, now):
             return kept.value
 
-        def read() -> TenantRules | None:
+        def read_rules() -> TenantRules | None:
             if kept := self._trusted(tenant, now):  # another thread has read them since
                 return kept.value
             # An eventually consistent read costs half. If it misses a change, the log names the tenant soon.
             return self._read(tenant, now, consistent=tenant in self._named)
 
-        return self._reading.get(tenant, read)
+        return self._reading.get(tenant, read_rules)
 
     def learn(self, tenants: Iterable[str], now: float) -> set[str]:
         """Read the rules of these tenants together. Returns those whose rules are known now.

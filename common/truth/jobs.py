@@ -91,8 +91,8 @@ def with_possible_times(job: Job, item: Item | None, now: float) -> Job:
 
     What is damaged is as its due entry says, by which ticks plan; without one its times are in force from now on. Pure.
     """
-    read, latest_at = read_entry(item, item["pk"]) if item else None, next_second(now)
-    entry = read if isinstance(read, DueEntry) else None
+    stored, latest_at = read_entry(item, item["pk"]) if item else None, next_second(now)
+    entry = stored if isinstance(stored, DueEntry) else None
     effective_at, revision = job.effective_at, job.schedule_revision
     if not job.created_at <= effective_at <= job.updated_at + 1:
         effective_at = min(entry.effective_at if entry else effective_at, latest_at)

@@ -371,7 +371,13 @@ def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_store
         ]
 
 
-@pytest.mark.parametrize("body", ["", "{}", "[]", '{"v":2,"end":1,"share":0}', '{"v":1,"end":"x","share":0}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("", "{}", "[]", '{"v":2,"end":1,"share":0}', '{"v":1,"end":"x","share":0}'),
+        *('{"end":1,"share":0}', '{"set_aside":["x"]}', '{"v":1}', '{"v":true,"end":1,"share":0}'),
+    ],
+)
 def test_a_message_that_is_no_share_is_refused(body: str) -> None:
     with pytest.raises(UnreadableShare):
         PlanningWork.of(body)
