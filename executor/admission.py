@@ -71,7 +71,7 @@ def put_off(execution: Execution, job: Job | None, skip: Skip, now: float) -> Sk
     if job is None or skip.reason not in PASSING:
         return skip
     if execution.attempt == 1:
-        from common.jobs.fates import due_now  # most executors never need it
+        from common.jobs.revisions import due_now  # most executors never need it
 
         due_at = due_now(execution, job)
         if due_at > max(now, execution.due_at):

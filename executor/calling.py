@@ -21,8 +21,14 @@ from common import telemetry
 from common.clock import Clock
 from common.errors import shown
 from common.jobs.job import Job
-from common.jobs.payload_formats import PayloadFormats, format_of
-from common.jobs.placeholders import PayloadTooLarge, has_placeholders, render, values_for
+from common.jobs.placeholders import (
+    PayloadFormats,
+    PayloadTooLarge,
+    format_of,
+    has_placeholders,
+    render,
+    values_for,
+)
 from common.limits import TURN_S
 from common.planning.execution import Execution, traceparent
 from common.runs.claims import Claim

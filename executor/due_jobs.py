@@ -69,7 +69,7 @@ class DueJobs:
         if execution.trigger != SCHEDULE or execution.schedule_revision == job.schedule_revision:
             return execution
         from common.jobs.calendars import Calendars, MissingCalendar
-        from common.jobs.fates import End, as_planned_now
+        from common.jobs.revisions import End, as_planned_now
 
         try:
             excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
@@ -165,7 +165,7 @@ class Payloads:
         text = self._stored(job)
         if (patch := job.spec.schedule.get(PAYLOAD_PATCH)) is None:
             return text
-        from common.jobs.payload_formats import patched_text  # few jobs have a patch
+        from common.jobs.placeholders import patched_text  # few jobs have a patch
 
         # One for all executions of its fire times: of a large payload it takes tens of milliseconds.
         key = (job.tenant, job.job_id, job.payload.sha256, json.dumps(patch))

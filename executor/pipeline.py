@@ -15,7 +15,7 @@ from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
 from common.jobs.job import CORRUPT, Job
-from common.jobs.payload_formats import PayloadFormats
+from common.jobs.placeholders import PayloadFormats
 from common.jobs.spec import returns_result
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim

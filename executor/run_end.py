@@ -21,7 +21,7 @@ from common.clock import Clock
 from common.errors import shown
 from common.events import RUN_SKIPPED, Events
 from common.jobs.job import DELETED, PAUSED, Job, responsible
-from common.jobs.payload_formats import LetterParts, PayloadFormats, format_of
+from common.jobs.placeholders import LetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs.outcome import STOPPED, Outcome

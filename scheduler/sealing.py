@@ -18,8 +18,7 @@ from common.planning.chores import Done, Position
 from common.storage import keys
 from common.storage.table import Query, Tables
 from common.tenants.audit import Audit
-from common.tenants.audit_chain import Seal, Tampering
-from common.tenants.audit_seals import AuditSeals, SealRound
+from common.tenants.audit_chain import AuditSeals, Seal, SealRound, Tampering
 from common.tenants.tenant import ACTIVE, SUSPENDED
 from common.timing.instants import has_ended, rfc3339
 

@@ -30,9 +30,9 @@ from common.history.schedule_history import (
 from common.jobs.calendars import Calendars
 from common.jobs.corrupt import readable
 from common.jobs.delivery import delivery_of
-from common.jobs.fates import end_of
 from common.jobs.former_jobs import load_jobs
 from common.jobs.job import Job, exists
+from common.jobs.revisions import end_of
 from common.limits import MAX_SKIPPED, UNSTARTED_KEPT_S
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, job_key

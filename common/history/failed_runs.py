@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.history.run_lists import MAX_READ_RECORDS, retries_in
+from common.history.runs_by_time import MAX_READ_RECORDS, retries_in
 from common.jobs.corrupt import readable
 from common.jobs.muted_groups import GroupKey, Muted
 from common.limits import MAX_RETRIES

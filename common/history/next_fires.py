@@ -1,4 +1,6 @@
-"""When the jobs of a directory fire: computed for the look that shows it, each distinct schedule once.
+"""When the jobs of a directory fire, and what would move one out of a crowded minute.
+
+Fires are computed for the look that shows them, each distinct schedule once.
 
 A look at fires has so much processor time. If that does not do for all jobs, it is of some, and says so.
 """
@@ -12,25 +14,26 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from msgspec.json import Decoder
 
 from common.clock import CpuBudget
 from common.history.job_directory import ListedJob
 from common.jobs.calendars import Calendars, MissingCalendar, RememberedCalendars
-from common.jobs.job import ACTIVE
+from common.jobs.job import ACTIVE, Job
 from common.limits import MAX_PACED, PAGE_CPU_S
 from common.planning.execution import job_key
 from common.planning.pace import PaceForecast, forecast
 from common.projection.totals import HOUR_S
 from common.storage.bounded import Instant, JobId
 from common.storage.table import Table
+from common.timing.cron import runs_freely
 from common.timing.density import MINUTE_S, due_times
 from common.timing.excluded_days import NO_DAYS, Excluded
 from common.timing.fires import due_at, fires, next_fires
 from common.timing.instants import DAY_S
-from common.timing.schedule import Schedule
+from common.timing.schedule import MINUTE8, CronTiming, EveryTiming, ManyTiming, Schedule
 
 AHEAD_S: Final = DAY_S
 # Of a crowded minute so many jobs are named.
@@ -233,3 +236,25 @@ class Fires:
                 excluded = None
             self._schedules[text] = schedule, excluded
         return self._schedules[text]
+
+
+# How far ahead the lists of what is coming reach.
+MAX_AHEAD_DAYS: Final = 2
+_PROPOSED_JITTER_S: Final = 300
+
+
+def proposal(job: Job) -> dict[str, Any] | None:
+    """A change of the job's schedule that moves it out of a crowded minute; None if there is none.
+
+    A cron job with one fixed minute gets `H` there: a minute of its own, always the same. Any other job gets jitter.
+    """
+    timing = job.schedule.timing
+    if isinstance(timing, CronTiming) and timing.dialect == MINUTE8:
+        *seconds, minute, hour, day, month, weekday = str(job.spec.schedule.get("cron", "")).split()
+        if not seconds and minute.isdecimal():
+            return {"cron": " ".join(["H", hour, day, month, weekday])}
+        if not seconds and (step := minute.removeprefix("*/")).isdecimal() and runs_freely(minute):
+            return {"cron": " ".join([f"H/{step}", hour, day, month, weekday])}
+    if isinstance(timing, CronTiming | EveryTiming | ManyTiming):
+        return {"jitter_s": _PROPOSED_JITTER_S}
+    return None

@@ -1,6 +1,7 @@
-"""The runs of all jobs of a tenant, newest first, from the projection: a page costs a few requests.
+"""Lists of runs, newest first: of one job from its records, of all jobs of a tenant from the projection.
 
-The projection says which runs there are and how they ended; the records of those on the page are read for the page.
+A page of all jobs' runs costs a few requests. The projection says which runs there are and how they ended; the records
+of those on the page are read for the page.
 A request reads a bounded number of items. It returns where the next one goes on, even if it has found nothing yet.
 """
 
@@ -13,21 +14,109 @@ from typing import Final, NamedTuple
 
 from common.history.job_directory import JobDirectory, ListedJob, has_tag
 from common.history.live_runs import LiveReader, LiveRecords, LiveRuns
-from common.history.run_lists import RunFilter, retries_in
-from common.limits import MAX_RETRIES
+from common.limits import MAX_ATTEMPTS_KEPT, MAX_RETRIES
 from common.planning.execution import trigger_of
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
+from common.projection.totals import Summary
 from common.projection.windows import ProjectedRuns
 from common.runs.run import REQUIRED, Run, read_runs
 from common.runs.states import FAILED
 from common.storage import keys
-from common.storage.bounded import Instant, Page, RunPosition
+from common.storage.bounded import Instant, Page, RunPosition, bounded
 from common.storage.metering import in_threads
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S, window_start
+
+# Records that a request for a list, and one for a summary, looks at.
+MAX_READ_RECORDS: Final = 2_000
+MAX_SUMMARISED: Final = 10_000
+_RECORDS_IN_QUERY: Final = 200
+_SUMMARISED: Final = (*REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s")
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """A filter of runs: fire times in [from_at, until_at), a status, a trigger. None and empty set no condition."""
+
+    from_at: int | None = None
+    until_at: int | None = None
+    status: str = ""
+    trigger: str = ""
+    # Of the run's job, as it is now; lists over all jobs look at them.
+    tag: str = ""
+    target: str = ""
+
+    def matches(self, run: Run | Unreadable) -> bool:
+        """Whether the run has the status and the trigger of the filter; nobody knows that of a damaged one."""
+        if isinstance(run, Unreadable):
+            return True
+        return self.status in ("", run.status) and self.trigger in ("", run.trigger)
+
+
+def retries_in(run: Run) -> int:
+    """An upper bound of the run's attempts after the first. The run itself may come without attempts."""
+    return max(0, min(run.attempt, MAX_ATTEMPTS_KEPT) - 1)
+
+
+class RunLists:
+    """Lists of the runs of a job. The tenant comes from the credential."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def of_job(
+        self, tenant: str, job_id: str, run_filter: RunFilter, *, limit: int, before: str | None = None
+    ) -> Page[Run, str]:
+        """A job's runs that match, newest fire time first, after the run name `before`."""
+        runs = self._newest(tenant, job_id, run_filter, before)
+        return bounded(
+            ((run.key["sk"], run if run_filter.matches(run) else None) for run in runs),
+            most=limit,
+            most_looked_at=MAX_READ_RECORDS,
+            weigh=retries_in,
+            most_weight=MAX_RETRIES,
+            before=before,
+        )
+
+    def summary(
+        self, tenant: str, job_id: str, run_filter: RunFilter, before: str | None = None
+    ) -> tuple[Summary, str | None]:
+        """The totals of a job's next runs by day, and the run name after which the next ones begin; None: the end."""
+        runs = self._newest(tenant, job_id, run_filter, before, _SUMMARISED)
+        page = bounded(
+            ((run.key["sk"], run) for run in runs),
+            most=MAX_SUMMARISED,
+            most_looked_at=MAX_SUMMARISED,
+            before=before,
+        )
+        return Summary.of_runs(page.items), page.after
+
+    def _newest(
+        self,
+        tenant: str,
+        job_id: str,
+        run_filter: RunFilter,
+        before: str | None,
+        attributes: tuple[str, ...] = (),
+    ) -> Iterator[Run | Unreadable]:
+        first, last = keys.runs_between(run_filter.from_at, run_filter.until_at)
+        if first >= last:
+            return iter(())
+        items = self._table.query(
+            Query(
+                keys.runs_of_job(tenant, job_id),
+                sk_between=(first, last),
+                after=keys.run(tenant, job_id, before) if before else None,
+                newest_first=True,
+                page=_RECORDS_IN_QUERY,
+                attributes=attributes,
+            )
+        )
+        return read_runs(items)
+
 
 # A request looks at so many runs of the projection, some seven portions of a large window.
 _MAX_SCANNED: Final = 20_000

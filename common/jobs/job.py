@@ -69,7 +69,7 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_running: str = ""
     # Coming fire times that are cancelled beforehand (`store.py`).
     skips: tuple[int, ...] = ()
-    # The last ones; a pause that goes on is the last one, and has no end yet (`fates.py`).
+    # The last ones; a pause that goes on is the last one, and has no end yet (`revisions.py`).
     pauses: tuple[Pause, ...] = ()
     # Fire times before `effective_at` that count for `max_runs` (`revisions.py`).
     runs_before: int = 0

@@ -63,7 +63,7 @@ class Execution(
     Ids have the rules of a registration, so no message can use keys outside one tenant's job.
 
     - `due_at`: when this attempt is to start; of attempt 1 the fire time and its jitter.
-    - `schedule_revision`: of the schedule that planned it. A hint for `common/jobs/fates.py`, and no part of its id.
+    - `schedule_revision`: of the schedule that planned it. A hint for `jobs/revisions.py`, and no part of its id.
     - `trigger`: `schedule`, `manual`, `backfill`, or `retry` by hand. `trigger_id` distinguishes executions with the
       same fire time; a schedule's executions have none.
     - `throttles`: the attempts that the target refused before the work began. The retry policy does not count them.

@@ -13,7 +13,7 @@ portion that cannot be written is reported, and planning goes on.
 
 The record of a window is for people, and names the portions that were written. Ticks and planners write it after their
 work. If records do not join, or their portions are not there, ticks plan again from there on: what ran does not run
-again (scheduler/gaps.py).
+again (scheduler/comparison.py).
 """
 
 from __future__ import annotations

@@ -25,9 +25,8 @@ from common.timing.date_bits import LAST, weekday_bit, weekday_bits
 from common.timing.date_interval import DateInterval
 from common.timing.durations import duration_text, parse_instant
 from common.timing.excluded_days import NO_DAYS, WEEKDAYS, Excluded, of_parts
-from common.timing.fires import can_fire, fires, next_fires
+from common.timing.fires import can_fire, fires, limited, next_fires
 from common.timing.instants import DAY_S, rfc3339
-from common.timing.max_runs import limited
 from common.timing.schedule import (
     EVENTBRIDGE,
     MINUTE8,

@@ -29,10 +29,9 @@ from common.storage.expressions import change
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import Expression
-from common.timing.excluded_days import SimpleExcluded, of_parts
+from common.timing.excluded_days import MAX_MOVE_DAYS, SimpleExcluded, of_parts
 from common.timing.fires import fires, local_date
 from common.timing.instants import rfc3339
-from common.timing.moved_days import MAX_MOVE_DAYS
 from common.timing.schedule import SKIP, Schedule
 from common.timing.zones import iso_date
 

@@ -22,7 +22,7 @@ from common.ids import check_id
 from common.jobs.job import Job, check_revision, exists
 from common.jobs.store import MAX_AT_ONCE, as_noted
 from common.limits import JOB_ID_CHARS
-from common.registration.defined_job import build_job, changed_fields, old_if_same
+from common.registration.definition import build_job, changed_fields, old_if_same
 from common.registration.job_warnings import job_warnings
 from common.registration.registry import JobValidator, Origins, Registry, split_initial_state
 

@@ -1,4 +1,4 @@
-"""Stores and deletes a tenant's calendars.
+"""A tenant's calendars: what a client may write as one, and how they are stored and deleted.
 
 When a change of a calendar takes effect:
 - An added date stops every execution that has not started yet. Later windows are planned without it. The executor
@@ -10,17 +10,19 @@ When a change of a calendar takes effect:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import to_builtins
+from msgspec import Meta, Struct, to_builtins
 from msgspec.structs import replace
 
-from common.errors import NONE_YET, Conflict, NotFound, RevisionMismatch
+from common.declared import Check
+from common.errors import NONE_YET, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import check_id
 from common.jobs.calendars import Calendar, Calendars
 from common.jobs.guards import DELETING, NamedDeletion, named_calendars
 from common.jobs.store import JobStore
-from common.limits import CALENDAR_NAME_CHARS, MAX_TENANT_CALENDARS
+from common.limits import CALENDAR_NAME_CHARS, MAX_DATES, MAX_SOURCE_CHARS, MAX_TENANT_CALENDARS
+from common.registration.schedule_definition import LocalDate
 from common.storage import keys
 from common.storage.conflicts import retry_if_changed
 from common.storage.expressions import unchanged
@@ -154,3 +156,33 @@ def _check_revision(old: Calendar | None, name: str, expected: int | None) -> No
 
 def _audit_view(calendar: Calendar) -> Item:
     return {"dates": list(calendar.dates), "source": calendar.source}
+
+
+def _check_source(path: str, source: dict[str, Any]) -> None:
+    if (
+        not all(key and _is_small(value) for key, value in source.items())
+        or len(str(source)) > MAX_SOURCE_CHARS
+    ):
+        accepted = f"an object of at most {MAX_SOURCE_CHARS} characters with names, text and whole numbers below 2^53"
+        raise InvalidInput(path, "must be a small object", value=source, accepted=accepted)
+
+
+def _is_small(value: object) -> bool:
+    return value is None or isinstance(value, str) or (isinstance(value, int) and abs(value) < 1 << 53)
+
+
+class CalendarDefinition(Struct, forbid_unknown_fields=True):
+    """A calendar's dates. The command `minute8` makes them of iCalendar files and countries."""
+
+    dates: Annotated[
+        list[LocalDate],
+        Meta(
+            max_length=MAX_DATES,
+            description="Local dates. A job that names the calendar does not fire on them, in its own time zone.",
+            examples=[["2026-12-24"]],
+        ),
+    ]
+    source: Annotated[
+        Annotated[dict[str, Any], Check(_check_source)] | None,
+        Meta(description="A small note of where the dates are from."),
+    ] = None

@@ -1,4 +1,8 @@
-"""Manual commands: run a job now, retry a failed run, cancel a waiting one, skip fire times, backfill."""
+"""Manual commands: run a job now, retry a failed run, cancel a waiting one, skip fire times, backfill, erase.
+
+Erasing takes what a run's target and caller said: payload, answer, log, error texts. The record stays, as does its
+outcome. The projection has no texts of runs. A muted failure loses its error, and its group stays muted.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,18 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from msgspec import structs
+from msgspec import structs, to_builtins
+from msgspec.structs import replace
 
 from common.clock import Clock
 from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
-from common.jobs.fates import end_of
 from common.jobs.job import ACTIVE, MAX_WORK_S, Job
-from common.jobs.payload_formats import PayloadFormats
+from common.jobs.muted_groups import MutedGroups
+from common.jobs.placeholders import PayloadFormats
+from common.jobs.revisions import end_of
 from common.jobs.store import JobStore, note_skips
 from common.limits import (
     MAX_SKIPPED,
@@ -31,6 +37,7 @@ from common.planning.execution import (
     SCHEDULE,
     Execution,
     parse_execution_id,
+    split_run_name,
 )
 from common.planning.plan import execution_of
 from common.planning.queue import ExecutionsQueue
@@ -42,8 +49,11 @@ from common.runs.run import Run
 from common.runs.states import DISPATCHED, ENDED, RETRYING, RUNNING
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_on_conflict
+from common.storage.expressions import PRESENT, Attribute, change, unchanged
+from common.storage.table import Tables
 from common.storage.transactions import Transaction
 from common.storage.wire import DAMAGE, Item
+from common.tenants.audit import AuditedCommit
 from common.timing.excluded_days import Excluded
 from common.timing.fires import next_fires
 from common.timing.instants import DAY_S
@@ -377,3 +387,57 @@ class ManualCommands:
 
 def _cancelled(note: str) -> str:
     return f"cancelled by hand{f': {note}' if note else ''}"
+
+
+ERASED: Final = ("payload of its own", "answer", "log tails", "error texts", "progress", "notes of its end")
+# What holds copies that Minute8 does not reach.
+NOT_COVERED: Final = (
+    "exported days of runs",
+    "backups of the tables",
+    "messages and events that were sent, and dead letters",
+    "the job's definition and payload",
+    "logs of the target and of traces",
+)
+_TEXTS: Final = (
+    "error",
+    "detail",
+    "dead_letter_error",
+    "stop_problem",
+    "look_problem",
+    "progress",
+    "report",
+    "stop",
+)
+
+
+def erase_details(tables: Tables, run: Run, error_group: str, commit: AuditedCommit, now: float) -> None:
+    """Erase a run's texts, with an audit entry. Repeating it changes nothing more. `error_group`: of its failure.
+
+    Raises Conflict (it goes on), Busy.
+    """
+    if run.status not in ENDED:
+        raise Conflict(f"run {run.execution_id} goes on, and would write more: erase it when it has ended")
+    bare = [to_builtins(replace(attempt, error="", log_tail="")) for attempt in run.attempts]
+    tx = Transaction(tables.runs.client)
+    kept = {"attempts": bare, "erased_at": int(now), "error_group": error_group}
+    written = change(kept, remove=_TEXTS)
+    as_read = unchanged(run.to_item(), "status", "attempt", "signs")
+    tx.update(tables.runs, run.key, written, as_read)
+    if failure := commit.try_commit(tx, run.tenant, "run.erased", run.execution_id, now):
+        raise Conflict(f"run {run.execution_id} has changed meanwhile") from failure
+    _erase_payload(tables, run)
+    _erase_muted(tables, run)
+
+
+def _erase_payload(tables: Tables, run: Run) -> None:
+    named = split_run_name(run.run_name)
+    if named and named[1].startswith(OWN_PAYLOAD_PREFIX):
+        key = keys.asked_by_hand(run.tenant, run.job_id, named[1].removeprefix(OWN_PAYLOAD_PREFIX))
+        tables.jobs.update_if(key, change(remove=["payload"]), PRESENT)
+
+
+def _erase_muted(tables: Tables, run: Run) -> None:
+    for group in MutedGroups(tables.jobs).stored(run.tenant):
+        if group.job_id == run.job_id:
+            key = keys.muted_group(run.tenant, group.job_id, group.fingerprint)
+            tables.jobs.update_if(key, change({"error": ""}), Attribute("fingerprint") == group.fingerprint)

@@ -12,8 +12,15 @@ from typing import Any, Final, NamedTuple
 
 from common.errors import InvalidInput
 from common.ids import SECRET_NAME_CHARS, is_id
-from common.jobs.payload_formats import PayloadFormats, format_of, merge_patch
-from common.jobs.placeholders import SECRET_MARK, check_payload, secret_references, strings
+from common.jobs.placeholders import (
+    SECRET_MARK,
+    PayloadFormats,
+    check_payload,
+    format_of,
+    merge_patch,
+    secret_references,
+    strings,
+)
 from common.limits import MAX_JOB_SECRETS, MAX_PATCH_BYTES, MAX_REFERENCES, PATCHED_BYTES, RENDERED_BYTES
 from common.storage import keys
 from common.storage.aws_operations import check_parameters

@@ -14,7 +14,7 @@ from common.ids import check_id, check_note
 from common.jobs.calendars import Calendars
 from common.jobs.idempotency import AlreadyCreated, Created, IdempotencyKey
 from common.jobs.job import ACTIVE, PAUSED, Job, check_revision, existing, exists
-from common.jobs.payload_formats import merge_patch
+from common.jobs.placeholders import merge_patch
 from common.jobs.store import Change, JobStore
 from common.limits import (
     CALENDAR_POINTS,
@@ -23,8 +23,15 @@ from common.limits import (
     PREPARATION_POINTS,
     SECRET_POINTS,
 )
-from common.registration.defined_job import build_job, definition_of, named_secrets, old_if_same
-from common.registration.definition import JobDefinition, Limits, parse_definition
+from common.registration.definition import (
+    JobDefinition,
+    Limits,
+    build_job,
+    definition_of,
+    named_secrets,
+    old_if_same,
+    parse_definition,
+)
 from common.registration.payload_checks import check_secrets_exist, secret_names
 from common.registration.schedule_definition import SingleSchedule
 from common.storage.table import Table

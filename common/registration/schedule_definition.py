@@ -25,8 +25,8 @@ from common.limits import (
     MAX_TOLERANCE_S,
 )
 from common.timing.durations import MAX_DURATION_S
+from common.timing.fires import MAX_RUNS
 from common.timing.instants import DAY_S
-from common.timing.max_runs import MAX_RUNS
 from common.timing.schedule import Schedule
 
 MAX_SCHEDULES: Final = 10

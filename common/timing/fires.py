@@ -17,26 +17,30 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from functools import lru_cache
 from heapq import merge
 from itertools import islice
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from common.timing.compiled import compiled
 from common.timing.cron import DATE_MARGIN_S, Cron, matching_days, on_any_date
 from common.timing.date_bits import date_bits, year_days
 from common.timing.excluded_days import (
+    MAX_MOVE_S,
     NO_DAYS,
     DaysOfEach,
+    DaysWithoutFire,
     Excluded,
     ExcludedDays,
+    NamedDays,
     of_parts,
     own_days,
 )
 from common.timing.instants import DAY_S, EPOCH_ORDINAL
-from common.timing.moved_days import MAX_MOVE_S, DaysWithoutFire, NamedDays
 from common.timing.schedule import SKIP, AtTiming, CronTiming, EveryTiming, ManyTiming, Schedule
 from common.timing.zones import REPEATED, SKIPPED, Span, gaps, iso_date, offset_at, spans
 
@@ -386,3 +390,40 @@ def _horizon(schedule: Schedule, after: int) -> int:
     if not isinstance(timing, CronTiming):
         return horizon
     return compiled(timing).comes_until(horizon) + (0 if schedule.on_excluded == SKIP else MAX_MOVE_S)
+
+
+# The end of a schedule that fires a number of times is an instant, found when the job is stored. So nothing is counted
+# while the job runs, and the same fire times are planned whatever happens to a tick, a message or an executor.
+MAX_RUNS: Final = 1_000
+
+
+def limited(schedule: Schedule, schedule_given: Mapping[str, Any], counted: int, from_at: int) -> Schedule:
+    """The schedule with the end that its `max_runs` sets, if it has any, or its `end_at` if that is earlier.
+
+    `schedule_given` is what the client wrote; `counted` are its fire times before `from_at`.
+    """
+    if schedule_given.get("max_runs") is None:
+        return schedule
+    from common.timing.durations import parse_instant  # no tick reads what a client wrote
+
+    end_at = (
+        parse_instant(schedule_given["end_at"], "schedule.end_at")
+        if schedule_given.get("end_at") is not None
+        else None
+    )
+    runs = int(schedule_given["max_runs"]) - counted
+    limit_at = _end_after(replace(schedule, end_at=end_at), runs, from_at)
+    return replace(schedule, end_at=end_at if limit_at is None else limit_at)
+
+
+def _end_after(schedule: Schedule, runs: int, from_at: int) -> int | None:
+    """An instant between the last of so many fire times and the one that would follow; None if none follows.
+
+    It is in the middle, so that a later change of the zone's rules, by an hour or so, changes nothing.
+    """
+    if runs <= 0:
+        return from_at
+    fire_times = next_fires(schedule, from_at, runs + 1, from_at + _HORIZON_S)
+    if len(fire_times) <= runs:
+        return None
+    return (fire_times[-2] + fire_times[-1]) // 2 + 1

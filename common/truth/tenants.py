@@ -19,8 +19,7 @@ from common.storage.transactions import Transaction
 from common.storage.wire import DAMAGE, Item
 from common.tenants import rules_cache
 from common.tenants.audit import RETENTION_S, Audit, Entry, EntryFilter, differing
-from common.tenants.audit_chain import Seal, Tampering, missing_entry
-from common.tenants.audit_seals import AuditSeals
+from common.tenants.audit_chain import AuditSeals, Seal, Tampering, missing_entry
 from common.tenants.tenant import DELETED, DELETING, Tenant, TenantRules
 from common.truth.contradiction import (
     AUDIT_LOST,

@@ -15,7 +15,7 @@ from common.limits import SKIPPED_AHEAD_S
 from common.planning.execution import trace_id
 from common.preview.words import describe
 from common.projection.totals import LATE_S, HourlyTotals, due, success_rate
-from common.registration.defined_job import definition_of
+from common.registration.definition import definition_of
 from common.runs.run import Attempt, Run
 from common.runs.states import DISPATCHED, RUNNING
 from common.timing.excluded_days import Excluded

@@ -24,13 +24,14 @@ from common.tenants.audit_chain import (
     SETTLE_S,
     Seal,
     Tampering,
+    altered,
     can_be_sealed,
     entry_at,
     entry_hash,
     entry_id_of,
     has_expired,
+    unreadable,
 )
-from common.tenants.audit_seals import altered, unreadable
 from common.timing.instants import DAY_S, rfc3339
 
 # Sorts after every entry's id.

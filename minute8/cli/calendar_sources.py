@@ -16,7 +16,7 @@ from typing import Any, Final
 from common.declared import read
 from common.errors import InvalidInput, shown
 from common.limits import MAX_DATES
-from common.registration.calendar_definition import CalendarDefinition
+from common.registration.calendar_store import CalendarDefinition
 
 # A recurring source is resolved for this year and so many more: store it again once a year.
 YEARS_AHEAD: Final = 5

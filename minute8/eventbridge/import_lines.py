@@ -16,7 +16,7 @@ from common.errors import InvalidInput
 from common.jobs.job import PAUSED, Job
 from common.jobs.spec import JobSpec
 from common.jobs.store import JobStore
-from common.registration.defined_job import same_json
+from common.registration.definition import same_json
 from common.registration.target_definitions import Target, stored
 from minute8.eventbridge.groups import ScheduleGroups, check_room, joined_group
 from minute8.eventbridge.mapping import definition_of

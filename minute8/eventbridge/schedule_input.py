@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
-from common.jobs.payload_formats import LetterParts, PayloadFormats, TextReader
+from common.jobs.placeholders import LetterParts, PayloadFormats, TextReader
 from common.limits import INPUT_BYTES
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339

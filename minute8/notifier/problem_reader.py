@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
-from common.history.run_lists import retries_in
+from common.history.runs_by_time import retries_in
 from common.jobs import not_running
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.config import Config
-from common.history import run_lists
+from common.history import runs_by_time
 from common.history.failed_runs import fingerprint
 from common.planning.execution import Execution
 from common.platform.alarms import Alarms
@@ -89,7 +89,7 @@ def settle(office: Office, *callers: Caller) -> None:
 @pytest.fixture
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of a job's summary counts four runs."""
-    monkeypatch.setattr(run_lists, "MAX_SUMMARISED", 4)
+    monkeypatch.setattr(runs_by_time, "MAX_SUMMARISED", 4)
 
 
 @pytest.fixture

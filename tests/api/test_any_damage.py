@@ -17,11 +17,11 @@ import pytest
 
 from common.platform.findings import Level
 from common.platform.planning_checks import PlanningState, findings
-from common.registration.defined_job import as_written
+from common.registration.definition import as_written
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import AuditSeals
+from common.tenants.audit_chain import AuditSeals
 from common.timing.instants import DAY_S
 from common.truth.truth import Truth
 from minute8.cli.audit_comparison import verified

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.history import failed_runs, run_lists, runs_by_time
+from common.history import failed_runs, runs_by_time
 from common.history.expected import AsOf
 from common.history.health import JobHealth
 from common.jobs.calendars import Calendars, RememberedCalendars
@@ -68,7 +68,7 @@ def test_of_a_hundred_attempts_only_the_last_error_is_kept(office: Office) -> No
 
 def test_pages_of_runs_with_many_attempts_end_early(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hundred runs of a hundred attempts were an answer of 32 MB; Lambda takes 6 MB."""
-    for module in (run_lists, failed_runs, runs_by_time):
+    for module in (failed_runs, runs_by_time):
         monkeypatch.setattr(module, "MAX_RETRIES", 4)
     world = office.world
     world.target.answer = lambda event: Outcome(ok=False, error_type="Boom", error="no")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from common.history.run_lists import RunFilter
+from common.history.runs_by_time import RunFilter
 from common.runs.outcome import Outcome
 from minute8.api.http.paging import write_cursor
 from tests.api.calls import Caller, Office

@@ -13,7 +13,7 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import SEALING
+from common.tenants.audit_chain import SEALING
 from minute8.cli.commands import audit_verify
 from minute8.cli.commands.audit_verify import AnchorBucket
 from scheduler.export_handler import S3Bucket

@@ -17,7 +17,7 @@ from common.platform.planning_checks import PlanningState
 from common.runs.outcome import Outcome
 from common.storage import aws, keys
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import SEALING
+from common.tenants.audit_chain import SEALING
 from common.truth.contradiction import Contradiction, FoundContradictions, Subject
 from common.truth.truth import Truth
 from minute8 import cli

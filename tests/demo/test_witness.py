@@ -7,8 +7,7 @@ import re
 import pytest
 
 from common.planning.execution import Execution
-from common.registration.defined_job import build_job
-from common.registration.definition import Limits, parse_definition
+from common.registration.definition import Limits, build_job, parse_definition
 from common.timing.fires import next_fires
 from scripts.demo.witness import Call, calls_in, problems
 from scripts.demo.workload import real_workload

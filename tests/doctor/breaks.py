@@ -11,7 +11,7 @@ from common.planning.directory import Shard
 from common.planning.execution import Execution
 from common.planning.shares import ShareDraft, Shares
 from common.storage import keys
-from common.tenants.audit_seals import SEALING, SealRound
+from common.tenants.audit_chain import SEALING, SealRound
 from common.timing.slots import places
 from tests.doctor.stage import VARIABLES, Patient
 from tests.scheduler_handler import put_position

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from common.planning.due_index import DueIndex, Mark
 from common.platform.signing_masters import parameter_name
 from common.storage.table import Table
-from common.tenants.audit_seals import SEALING, SealRound
+from common.tenants.audit_chain import SEALING, SealRound
 from common.version import VERSION
 from minute8.cli.doctor.deployment import SERVICES, Deployment
 from minute8.cli.doctor.inventory import (

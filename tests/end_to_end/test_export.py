@@ -18,7 +18,7 @@ from common.runs.run import Run
 from common.storage import keys
 from common.storage.table import Table, Tables
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import SEALING
+from common.tenants.audit_chain import SEALING
 from common.timing.instants import DAY_S, compact_time, rfc3339
 from common.timing.windows import window_start
 from minute8.cli.audit_comparison import verified

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from common.registration.defined_job import same_json
-from common.registration.definition import JobDefinition
+from common.registration.definition import JobDefinition, same_json
 from minute8.cli.sources.source_job import Defaults
 from minute8.eventbridge.import_lines import check_schedule
 from minute8.eventbridge.mapping import definition_of

@@ -12,8 +12,7 @@ from msgspec import structs
 from common.errors import InvalidInput
 from common.ids import check_id
 from common.jobs.job import Job
-from common.registration.defined_job import build_job
-from common.registration.definition import Limits, parse_definition
+from common.registration.definition import Limits, build_job, parse_definition
 from common.registration.registry import split_initial_state
 from common.storage.wire import from_wire, item_to_wire
 from minute8.eventbridge import shapes

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from common.jobs import payload_formats
+from common.jobs import placeholders
 from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
 from common.runs.outcome import Outcome
@@ -179,9 +179,9 @@ def test_a_batch_reads_a_calendar_once_and_patches_a_payload_once_for_each_sched
 ) -> None:
     """Each of 90 executions parsed 25,000 dates twice, and 43,000 values once."""
     patched: list[Any] = []
-    patch_text = payload_formats.patched_text
+    patch_text = placeholders.patched_text
     monkeypatch.setattr(
-        payload_formats, "patched_text", lambda text, patch: patched.append(patch) or patch_text(text, patch)
+        placeholders, "patched_text", lambda text, patch: patched.append(patch) or patch_text(text, patch)
     )
     calendars = [f"c{n}" for n in range(3)]
     stored = CalendarStore(world.table("jobs"), world.store.audited)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from common.errors import InvalidInput
 from common.jobs.job import Job
 from common.registration.calendar_store import CalendarStore
-from common.registration.defined_job import definition_of
+from common.registration.definition import definition_of
 from common.runs.outcome import Outcome
 from common.storage import keys
 from tests.timing.test_many_schedules import part, text

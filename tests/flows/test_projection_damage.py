@@ -16,7 +16,7 @@ from common.projection.entry import RunEntry
 from common.projection.state import PROJECTION, Again
 from common.projection.tenants import rows_of
 from common.projection.windows import ProjectedWindow
-from common.registration.defined_job import as_written
+from common.registration.definition import as_written
 from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Expression

@@ -18,8 +18,7 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.tenants.audit import Audit
-from common.tenants.audit_chain import Seal
-from common.tenants.audit_seals import SEALING, AuditSeals, SealRound
+from common.tenants.audit_chain import SEALING, AuditSeals, Seal, SealRound
 from minute8.cli.audit_comparison import verified
 from minute8.cli.commands.audit_verify import Anchor, compare_anchors
 from scheduler import sealing

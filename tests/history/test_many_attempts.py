@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from common.history.failed_runs import FailedRuns, FailureFilter
-from common.history.run_lists import RunFilter, RunLists
+from common.history.runs_by_time import RunFilter, RunLists
 from common.runs.run import Run
 from minute8.api import views
 from tests.history.table import NOW, Tenancy

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common.history import run_lists
-from common.history.run_lists import RunFilter, RunLists
+from common.history import runs_by_time
+from common.history.runs_by_time import RunFilter, RunLists
 from common.projection.totals import Summary, due, percentiles, success_rate
 from common.runs.run import Run
 from common.storage.wire import Item
@@ -141,7 +141,7 @@ def test_summaries_merge_to_that_of_all_runs_also_through_json(parts: list[list[
 
 
 def test_the_parts_of_a_job_s_summary_merge_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_lists, "MAX_SUMMARISED", 4)
+    monkeypatch.setattr(runs_by_time, "MAX_SUMMARISED", 4)
     tenancy, merged, before = Tenancy(), Summary(), None
     for n in range(10):
         for tenant in ("alice", "alice-2"):

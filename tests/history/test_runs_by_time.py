@@ -13,8 +13,7 @@ from msgspec import convert, to_builtins
 from common.errors import Conflict
 from common.history.job_directory import JobDirectory
 from common.history.projected_summary import ProjectedSummaries
-from common.history.run_lists import RunFilter
-from common.history.runs_by_time import RunsByTime, TimeRange
+from common.history.runs_by_time import RunFilter, RunsByTime, TimeRange
 from common.projection.entry import RunEntry
 from common.projection.totals import HourlyTotals
 from common.projection.windows import totals_of

@@ -23,7 +23,7 @@ from common.jobs.job import Job
 from common.notices.store import Subscriptions
 from common.notices.subscription import KINDS, Notice, Problem, SubscriptionState
 from common.registration.calendar_store import CalendarStore, jobs_that_end
-from common.registration.erasing import erase_details
+from common.registration.manual import erase_details
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.storage import keys

@@ -15,10 +15,9 @@ from common.registration.calendar_store import CalendarStore
 from common.registration.schedule_text import parse_schedule
 from common.runs.outcome import Outcome
 from common.timing.excluded_days import Dates, calendar_days
-from common.timing.fires import count_fires, fires, first_firing, newest_fires, next_fires
+from common.timing.fires import count_fires, fires, first_firing, limited, newest_fires, next_fires
 from common.timing.groups import group_can_fire, group_key
 from common.timing.instants import DAY_S
-from common.timing.max_runs import limited
 from tests.oracle import truth
 from tests.oracle.schedules import Schedules, text
 from tests.worlds import at, job, open_world

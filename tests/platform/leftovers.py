@@ -25,7 +25,7 @@ from common.registration.subscriptions import SubscriptionDefinition, Subscripti
 from common.runs.states import SUCCEEDED
 from common.storage import keys
 from common.tenants.audit import Audit, AuditedCommit
-from common.tenants.audit_seals import AuditSeals
+from common.tenants.audit_chain import AuditSeals
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.instants import DAY_S

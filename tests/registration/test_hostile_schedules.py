@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from common.errors import InvalidInput
 from common.registration.schedule_text import parse_schedule
-from common.timing.fires import next_fires
+from common.timing.fires import limited, next_fires
 from common.timing.groups import group_can_fire, group_key
-from common.timing.max_runs import limited
 from common.timing.schedule import Schedule
 
 MAX_RUNS = 1_000

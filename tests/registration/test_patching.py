@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from common.jobs.job import Job
-from common.jobs.payload_formats import merge_patch
+from common.jobs.placeholders import merge_patch
 from common.registration import bulk
-from common.registration.defined_job import definition_of, same_json
+from common.registration.definition import definition_of, same_json
 from tests.worlds import ARN, World, job, open_world
 
 T = "alice"

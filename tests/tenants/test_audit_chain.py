@@ -14,7 +14,7 @@ from common.storage.conflicts import ConditionFailed
 from common.storage.table import Query
 from common.storage.transactions import Transaction
 from common.storage.wire import Item
-from common.tenants import audit_chain, audit_seals
+from common.tenants import audit_chain
 from common.tenants.audit import Audit, time_id
 from common.tenants.audit_chain import (
     ALTERED,
@@ -25,11 +25,11 @@ from common.tenants.audit_chain import (
     SEAL_ALTERED,
     SEAL_MISSING,
     SEAL_REPLACED,
+    AuditSeals,
     Seal,
     entry_hash,
     entry_id_of,
 )
-from common.tenants.audit_seals import AuditSeals
 from minute8.cli.audit_comparison import ChainState, verified
 from minute8.cli.commands.audit_verify import Anchor, compare_anchors
 from scheduler.sealing import anchor
@@ -403,5 +403,4 @@ def _fields(seal: Seal) -> dict[str, Any]:
 
 
 def _seal_at_once(patch: pytest.MonkeyPatch, most: int) -> None:
-    patch.setattr(audit_seals, "MAX_SEALED", most)
     patch.setattr(audit_chain, "MAX_SEALED", most)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from common.registration.defined_job import as_written
+from common.registration.definition import as_written
 from common.truth.truth import Truth
 from minute8.cli.doctor.truth import repair_outcome, repaired
 from tests.planning.test_wrong_types import WRONG, Wire

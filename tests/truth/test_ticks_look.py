@@ -12,7 +12,7 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.truth import truth as checker
 from common.truth.contradiction import RUN_STUCK, SHARD_COUNT, SHARD_MISSING, Contradiction, Subject
-from common.truth.walk import Position
+from common.truth.truth import Place
 from scheduler import handler
 from scheduler.comparison import least_messages, may_wait
 from scheduler.summary import TickSummary
@@ -97,7 +97,7 @@ def test_ticks_walk_over_everything_in_turn(monkeypatch: pytest.MonkeyPatch) -> 
     while go_on(world, truth.steps).problems == []:
         rounds += 1
         item = world.table("due").get(keys.chore("chore"))
-        if Position.stored(position_in(item)) == Position():
+        if Place.stored(position_in(item)) == Place():
             break
     assert rounds >= 5
     assert {("entry-missing", "acme/daily"), ("tenant-unlisted", "bolt")} <= set(listed(world))

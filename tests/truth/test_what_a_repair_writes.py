@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from common.registration.defined_job import as_written
+from common.registration.definition import as_written
 from common.storage import keys
 from common.truth import contradiction as names
 from common.truth.contradiction import DECISIONS, Contradiction, Subject

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
-from common.registration.defined_job import as_written
+from common.registration.definition import as_written
 from common.storage.keys import key_of
 from common.timing.groups import group_key
 from common.truth.contradiction import DECISIONS, JOB_MISPLACED, JOB_TIMES

@@ -13,8 +13,7 @@ import msgspec
 
 from common.errors import Busy, InvalidInput, Minute8Error
 from common.history.failed_runs import FailureFilter, FailureGroup, position_of
-from common.history.run_lists import RunFilter
-from common.history.runs_by_time import TimeRange
+from common.history.runs_by_time import RunFilter, TimeRange
 from common.jobs.job import CORRUPT, Job, existing, exists
 from common.limits import (
     BODY_BYTES,

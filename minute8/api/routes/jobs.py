@@ -26,8 +26,7 @@ from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, NO_PAYLOAD, PAUSED, Job, exists
 from common.limits import JOB_ID_CHARS, MAX_JOBS_READ, MAX_PAGE, MAX_PAGE_BYTES
 from common.planning.execution import Execution
-from common.registration.ended_fires import ended_fires
-from common.registration.job_warnings import job_warnings
+from common.registration.job_warnings import ended_fires, job_warnings
 from common.registration.registry import Registry
 from common.runs.run import Run
 from common.runs.states import SKIPPED

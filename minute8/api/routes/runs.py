@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from common.errors import InvalidInput, NotFound
 from common.history.failed_runs import group_of
-from common.history.run_lists import RunFilter
-from common.history.runs_by_time import TimeRange
+from common.history.runs_by_time import RunFilter, TimeRange
 from common.jobs.spec import CONCURRENCY_KEY
 from common.limits import MAX_PAGE
 from common.planning.execution import split_execution_id, split_run_name
 from common.projection.entry import fire_time
 from common.projection.totals import Summary
-from common.registration.erasing import ERASED, NOT_COVERED, erase_details
+from common.registration.manual import ERASED, NOT_COVERED, erase_details
 from common.runs.run import Run
 from common.runs.states import DISPATCHED, FAILED, QUEUED, RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage.bounded import KeyText, Page

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from common.clock import CpuBudget
 from common.errors import InvalidInput
-from common.history.density import MAX_AHEAD_DAYS, proposal
-from common.history.next_fires import Fires, KeyedJobs, PacedJobs, UpcomingPosition
+from common.history.next_fires import MAX_AHEAD_DAYS, Fires, KeyedJobs, PacedJobs, UpcomingPosition, proposal
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.corrupt import readable
 from common.jobs.job import ACTIVE

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
 
-from common.registration.calendar_definition import CalendarDefinition
+from common.registration.calendar_store import CalendarDefinition
 from minute8.api.shapes.base import Instant, NextCursor, ResponseBody, Revision
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origi
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct, structs
 
-from common.jobs.fates import EndedFire
+from common.jobs.revisions import EndedFire
 from common.jobs.spec import CatchUp
 from common.limits import NOTE_CHARS
 from common.registration.definition import JobDefinition

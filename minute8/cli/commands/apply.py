@@ -17,8 +17,7 @@ from common.preview.words import describe
 from common.registration.schedule_definition import anchored_as
 from common.registration.schedule_text import parse_schedule
 from common.registration.target_definitions import MODELS
-from common.timing.fires import next_fires
-from common.timing.max_runs import limited
+from common.timing.fires import limited, next_fires
 from common.timing.schedule import Schedule
 from minute8.cli.fire_changes import (
     Consequences,

@@ -16,8 +16,7 @@ import typer
 from common.storage import keys
 from common.storage.table import Query
 from common.tenants.audit import Audit, EntryFilter
-from common.tenants.audit_chain import LIFETIME_S, SEAL_MISSING, SEAL_REPLACED, Tampering, entry_at
-from common.tenants.audit_seals import SealRound
+from common.tenants.audit_chain import LIFETIME_S, SEAL_MISSING, SEAL_REPLACED, SealRound, Tampering, entry_at
 from common.tenants.tenant import ACTIVE, DELETED, SUSPENDED
 from common.timing.instants import rfc3339
 from minute8.cli import output

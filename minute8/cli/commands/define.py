@@ -95,7 +95,7 @@ def _edited(client: Client, job_id: str, changes: dict[str, Any], conditions: Wr
     job = client.get_job(job_id)
     revision, past = conditions.revision or job["revision"], conditions.past
     if "payload" in changes:  # a patch would merge it with the stored one
-        from common.jobs.payload_formats import merge_patch
+        from common.jobs.placeholders import merge_patch
 
         rest = {name: value for name, value in changes.items() if name != "payload"}
         definition = merge_patch(definition_in(job), as_patch(rest, job["target"]["kind"]))

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from common.errors import InvalidInput
-from common.history.density import MAX_AHEAD_DAYS
+from common.history.next_fires import MAX_AHEAD_DAYS
 from common.timing.density import MINUTE_S, crowded
 from common.timing.durations import parse_duration, parse_instant
 from common.timing.instants import DAY_S, relative, rfc3339

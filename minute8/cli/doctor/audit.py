@@ -8,7 +8,7 @@ from typing import Final
 from common.platform.findings import Finding, failed, not_checked, ok, warning
 from common.storage import keys
 from common.tenants.audit import Audit
-from common.tenants.audit_seals import SealRound
+from common.tenants.audit_chain import SealRound
 from common.timing.instants import has_ended, rfc3339
 from minute8.cli.audit_comparison import verified
 from minute8.cli.doctor.deployment import Deployment

@@ -14,8 +14,7 @@ from common.jobs.job import ACTIVE, Job, exists
 from common.jobs.store import JobStore
 from common.platform.findings import Finding, Repair, failed, not_checked, ok, repairable
 from common.platform.tenants import Tenants
-from common.registration.defined_job import build_job, old_if_same
-from common.registration.definition import Limits, parse_definition
+from common.registration.definition import Limits, build_job, old_if_same, parse_definition
 from common.tenants.allowed_targets import CANARY_TENANT
 from common.tenants.audit import AWS
 from minute8.cli.doctor.deployment import Deployment

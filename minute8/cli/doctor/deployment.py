@@ -13,7 +13,7 @@ from common.config import LIVE
 from common.planning.queue import ExecutionsQueue
 from common.platform.dead_letters import DeadLetters
 from common.platform.planning_checks import PlanningState
-from common.registration.defined_job import as_written
+from common.registration.definition import as_written
 from common.runs.unrecorded import Unrecorded
 from common.storage.aws import new_session, on_first_use
 from common.storage.table import Table, Tables
