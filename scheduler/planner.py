@@ -133,7 +133,7 @@ class Planner:
                 skipped.bad_entry(enqueued, mark.planned_until)
             else:
                 summary.planned += enqueued
-        self._enqueue(iter(()), skipped, summary)
+        _record(skipped, summary)
         return self.clock.now() >= stop_at
 
     def plan_quarantined(self, name: str, summary: TickSummary) -> None:
@@ -162,15 +162,12 @@ class Planner:
         )
         for refusal in refused:
             skipped.refused(refusal.execution, refusal.reason)
-        skipped.write()
+        _record(skipped, summary)
         for unwritten in log.write():
             self._report_unlogged(unwritten, summary)
         summary.places += log.places
         summary.planned += planned
         summary.refused += len(refused)
-        summary.missed += skipped.missed_count
-        summary.bad_entries += skipped.bad_entries
-        summary.bad += skipped.bad
 
     def write_down(self, summary: TickSummary, *, ticks: int = 0, planners: int = 0) -> None:
         """Write down how the planning of a window went. An error is only logged: the window is planned again."""
@@ -304,6 +301,14 @@ class WindowPlanner:
         for_each(fan_out.shares.unconfirmed(mark), add)
         fan_out.shares.finish_if_last(mark.planning_until)
         return self.planner.index.ensure_mark(summary.now)
+
+
+def _record(skipped: SkipRecorder, summary: TickSummary) -> None:
+    """Write what is not planned, and count it."""
+    skipped.write()
+    summary.missed += skipped.missed_count
+    summary.bad_entries += skipped.bad_entries
+    summary.bad += skipped.bad
 
 
 def _is_behind(mark: Mark, summary: TickSummary) -> bool:

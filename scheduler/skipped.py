@@ -91,6 +91,8 @@ class SkipRecorder:
 
     def write(self) -> None:
         """Write all buffered records. They are noted before, for the projection of runs."""
+        if not (self._buffered or self._unplanned or self._unreadable):
+            return
         unplanned, self._unplanned = self._unplanned, []
         self.log.note(unplanned, self.now)
         writes, self._buffered = self._buffered, []

@@ -25,7 +25,7 @@ from common.errors import NotFound, QuotaExceeded, TenantSuspended
 from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import CORRUPT, DELETED, PAUSED, Job, exists
-from common.planning.directory import Directory
+from common.planning.directory import Directory, Listing
 from common.planning.pace import pace_number, pace_of
 from common.storage import keys
 from common.storage.expressions import PRESENT, Attribute, change
@@ -219,23 +219,25 @@ class ShardChoice:
 
     def place(self, moved: Sequence[tuple[Job | None, Job]], conflicts: int) -> list[tuple[Job | None, Job]]:
         """The jobs with their shards; jobs of one group and pace get the same shard. Raises TransactionConflict."""
-        group_shards = {}
-        for old, new in moved:
-            kind = new.group, _pace(new)
-            if new.group and not _stays(old, new) and kind not in group_shards:
+        group_shards: dict[tuple[str, int], Listing] = {}
+        # Of each job the group and the pace in which it needs a shard; None: it needs no other one.
+        kinds = [None if not new.group or _stays(old, new) else (new.group, _pace(new)) for old, new in moved]
+        for kind in dict.fromkeys(kinds):
+            if kind:
+                group, pace = kind
                 group_shards[kind] = self._directory.pick(
-                    new.group, self._rng, conflicts, pace=_pace(new), consistent=self._tries > 0
+                    group, self._rng, conflicts, pace=pace, consistent=self._tries > 0
                 )
         self._tries += 1
         unlisted = [choice for choice in group_shards.values() if not choice.is_open]
         self._may_be_empty |= {(choice.shard.group, choice.shard.shard) for choice in unlisted}
         self._directory.open(unlisted)
         placed: list[tuple[Job | None, Job]] = []
-        for old, new in moved:
-            if old and _stays(old, new):
+        for (old, new), kind in zip(moved, kinds, strict=True):
+            if kind:
+                new = replace(new, shard=group_shards[kind].shard.shard)
+            elif old and new.group:
                 new = replace(new, shard=old.shard)
-            elif new.group:
-                new = replace(new, shard=group_shards[new.group, _pace(new)].shard.shard)
             placed.append((old, new))
         return placed
 
@@ -260,6 +262,8 @@ class ShardChoice:
 
     def tidy(self) -> None:
         """Remove the shards that the change left empty, also one that failed: no tick may look at them before days."""
+        if not self._may_be_empty:
+            return
         with telemetry.tolerated("empty shards are left to the tick that looks at them next"):
             self._directory.drop_if_empty(sorted(self._may_be_empty))
 

@@ -227,10 +227,11 @@ class JobStore:
 
     def why_over(self, job: Job) -> str | None:
         """Why no fire time of the job is left, in words; empty if one is. None: a calendar that it names is missing."""
-        calendars = Calendars(self.jobs)
+        if not may_end(job.schedule):
+            return ""
         try:
-            excluded = partial(calendars.excluded, job.tenant, job.schedule)
-            return why_over(job, 0, self.clock.now(), excluded) if may_end(job.schedule) else ""
+            excluded = partial(Calendars(self.jobs).excluded, job.tenant, job.schedule)
+            return why_over(job, 0, self.clock.now(), excluded)
         except MissingCalendar:
             return None
 

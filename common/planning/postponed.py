@@ -87,10 +87,8 @@ class Postponed:
             HandOverFailed: the next call enqueues again what is not deleted.
         """
         between = ("0", keys.postponed_before(until))
-        waiting = deque(
-            self._table.query(Query(partition, sk_between=between))
-            for partition in keys.partitions("POSTPONED")
-        )
+        queries = [Query(partition, sk_between=between) for partition in keys.partitions("POSTPONED")]
+        waiting = deque(map(self._table.query, queries))
         while waiting and self._clock.now() < stop_at:
             items = waiting.popleft()
             if page := list(islice(items, _PAGE_SIZE)):

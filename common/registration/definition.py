@@ -20,7 +20,7 @@ from common.jobs.stored_text import StoredText
 from common.limits import EXECUTOR_MARGIN_S, RENDERED_BYTES
 from common.planning.execution import job_key
 from common.registration import target_definitions
-from common.registration.payload_checks import Named, PayloadChecks, named_by, secret_names
+from common.registration.payload_checks import PayloadChecks, named_by, secret_names
 from common.registration.schedule_definition import Json, ScheduleDefinition, anchored_as
 from common.registration.schedule_text import parse_schedule, written_as_object
 from common.tenants.web_address import is_public, is_public_or_loopback, read_url
@@ -246,10 +246,11 @@ def build_job(
 ) -> Job:
     """The job of a definition: a new one, or the next revision of `old`."""
     before = old if exists(old) else None
-    schedule, written = _schedule(tenant, job_id, definition, before, now, limits)
+    target = target_definitions.stored(definition.target)
+    schedule, written = _schedule(tenant, job_id, definition.schedule, target, before, now, limits)
     same_times = before is not None and schedule == before.schedule
     state = before.state if before else ACTIVE
-    spec = _spec(definition, written)
+    spec = _spec(definition, written, target)
     return Job(
         tenant=tenant,
         job_id=job_id,
@@ -266,39 +267,40 @@ def build_job(
         group=group_key(schedule) if state == ACTIVE else "",
         shard=0,
         origin=before.origin if before else None,
-        secrets=secret_names(named_secrets(definition, limits.payload_formats)),
+        secrets=secret_names(
+            named_by(target, definition.payload, definition.schedule.patches(), limits.payload_formats)
+        ),
         # Others wait for the work of its calls.
         function_timeout_s=limits.function_timeout_s(spec.target) if spec.is_limited else 0,
     )
 
 
-def _spec(definition: JobDefinition, written: Mapping[str, Any]) -> JobSpec:
+def _spec(definition: JobDefinition, written: Mapping[str, Any], target: Mapping[str, Any]) -> JobSpec:
     """What the job keeps of the definition. An alert without any threshold is none."""
     policies = {name: getattr(definition, name) for name in Policies.__struct_fields__}
     if definition.alert and not definition.alert.thresholds:
         policies["alert"] = None
-    return JobSpec(schedule=written, target=target_definitions.stored(definition.target), **policies)
-
-
-def named_secrets(definition: JobDefinition, formats: PayloadFormats) -> tuple[Named, ...]:
-    """The secrets that the job names. Raises InvalidInput."""
-    target = target_definitions.stored(definition.target)
-    return named_by(target, definition.payload, definition.schedule.patches(), formats)
+    return JobSpec(schedule=written, target=target, **policies)
 
 
 def _schedule(
-    tenant: str, job_id: str, definition: JobDefinition, before: Job | None, now: float, limits: Limits
+    tenant: str,
+    job_id: str,
+    definition: ScheduleDefinition,
+    target: Mapping[str, Any],
+    before: Job | None,
+    now: float,
+    limits: Limits,
 ) -> tuple[Schedule, Mapping[str, Any]]:
     """The schedule, and its fields as the client wrote them.
 
     An unchanged schedule stays as it is: a one-off may be past by now, and `every` keeps its anchor.
     """
-    written = definition.schedule.written()
-    target = target_definitions.stored(definition.target)
+    written = definition.written()
     if before and before.spec.schedule == written:
         return _paced_by(before.schedule, written, target), written
     schedule = parse_schedule(
-        written,
+        definition,
         job_key=job_key(tenant, job_id),
         now=int(now),
         shortest_interval_s=limits.shortest_interval_s,

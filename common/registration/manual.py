@@ -21,7 +21,7 @@ from common.errors import Conflict, NotFound
 from common.jobs.calendars import Calendars, MissingCalendar
 from common.jobs.job import ACTIVE, MAX_WORK_S, Job
 from common.jobs.muted_groups import MutedGroups
-from common.jobs.placeholders import PayloadFormats
+from common.jobs.placeholders import PayloadFormats, format_of
 from common.jobs.revisions import end_of
 from common.jobs.store import JobStore, note_skips
 from common.limits import (
@@ -99,7 +99,7 @@ class ManualCommands:
         named: tuple[Named, ...] = ()
         if payload is not None:
             value = json.loads(payload)
-            check_fits(job.spec.target, value, self.payload_formats)
+            check_fits(job.spec.target, value, format_of(job.spec.target, self.payload_formats))
             named = named_by(job.spec.target, value, (), self.payload_formats)
             check_secrets_exist(self.store.ledger.table, tenant, named)
         now = self.clock.now()

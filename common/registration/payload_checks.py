@@ -14,6 +14,7 @@ from common.errors import InvalidInput
 from common.ids import SECRET_NAME_CHARS, is_id
 from common.jobs.placeholders import (
     SECRET_MARK,
+    PayloadFormat,
     PayloadFormats,
     check_payload,
     format_of,
@@ -37,8 +38,9 @@ class PayloadChecks:
 
     def check(self, payload: object) -> None:
         """Raises InvalidInput."""
-        payload_text(payload, self.most_bytes, placeholders=format_of(self.target, self.formats) is None)
-        check_fits(self.target, payload, self.formats)
+        payload_format = format_of(self.target, self.formats)
+        payload_text(payload, self.most_bytes, placeholders=payload_format is None)
+        check_fits(self.target, payload, payload_format)
 
     def check_patch(self, payload: object, patch: object, where: str) -> None:
         """A patch is short, and the target takes the payload with it. Raises InvalidInput, which names `where`."""
@@ -64,9 +66,8 @@ def _compact(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
 
 
-def check_fits(target: Mapping[str, Any], payload: object, formats: PayloadFormats) -> None:
+def check_fits(target: Mapping[str, Any], payload: object, payload_format: PayloadFormat | None) -> None:
     """Whether a target that gets the payload alone can take this one. Raises InvalidInput."""
-    payload_format = format_of(target, formats)
     if payload_format:
         payload_format.check(target["kind"], payload)
     if target["kind"] == "aws_operation":

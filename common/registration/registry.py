@@ -23,16 +23,16 @@ from common.limits import (
     PREPARATION_POINTS,
     SECRET_POINTS,
 )
+from common.registration import target_definitions
 from common.registration.definition import (
     JobDefinition,
     Limits,
     build_job,
     definition_of,
-    named_secrets,
     old_if_same,
     parse_definition,
 )
-from common.registration.payload_checks import check_secrets_exist, secret_names
+from common.registration.payload_checks import check_secrets_exist, named_by, secret_names
 from common.registration.schedule_definition import SingleSchedule
 from common.storage.table import Table
 from common.tenants.allowed_targets import is_allowed, is_minute8_resource, may_call, patterns_shown
@@ -270,14 +270,15 @@ class JobValidator:
             _check_dead_letter(definition.dead_letter, self.rules)
         if definition.alert:
             _check_kept(definition.alert.no_success_for_s, self.rules)
-        named = named_secrets(definition, self.limits.payload_formats)
+        target, schedule = target_definitions.stored(definition.target), definition.schedule
+        named = named_by(target, definition.payload, schedule.patches(), self.limits.payload_formats)
         _check_preparation(definition, len(secret_names(named)))
-        for where, schedule in definition.schedule.singles():
-            self._check_calendars(where, schedule)
-        check_secrets_exist(
-            self.tenants, self.tenant, (each for each in named if each.name not in self._known_secrets)
-        )
-        self._known_secrets.update(secret_names(named))
+        for where, single in schedule.singles():
+            self._check_calendars(where, single)
+        unknown = [each for each in named if each.name not in self._known_secrets]
+        if unknown:
+            check_secrets_exist(self.tenants, self.tenant, unknown)
+            self._known_secrets.update(secret_names(unknown))
         return definition
 
     def _check_calendars(self, where: str, schedule: SingleSchedule) -> None:
@@ -287,8 +288,9 @@ class JobValidator:
         self._check_named(f"{where}.include_calendars", schedule.include_calendars)
 
     def _check_named(self, field: str, names: Sequence[str]) -> None:
-        self.calendars.check_named(self.tenant, set(names) - self._known_calendars, field)
-        self._known_calendars.update(names)
+        if unknown := set(names) - self._known_calendars:
+            self.calendars.check_named(self.tenant, unknown, field)
+            self._known_calendars.update(unknown)
 
 
 def _check_preparation(definition: JobDefinition, secrets: int) -> None:

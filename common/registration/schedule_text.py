@@ -58,7 +58,7 @@ def parse_schedule(
 ) -> Schedule:
     """A schedule as a tenant writes it, checked; `job_key` ("tenant/job") resolves `H`, `now` is the default anchor.
 
-    `max_runs` is checked; `max_runs.limited` applies it. A cron expression that names no second gets
+    `max_runs` is checked; `fires.limited` applies it. A cron expression that names no second gets
     `default_spread_s`, unless a spread is given. The default ends before the next fire time. A time in the past is
     accepted: it never fires. Raises InvalidInput and nothing else.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -76,9 +76,9 @@ def retry_on_conflict(
     The waits are random, so that two writers part: 12 tries take 2 s on average, at most 4.1 s.
     Raises Busy, which names `subject`, after the last try; and whatever else `attempt` raises.
     """
-    for wait_s in (0.0, *waits_s(tries, uniform)):
-        if wait_s:
-            sleep(wait_s)
+    for nth in range(tries):
+        if nth:
+            sleep(wait_s(nth, uniform))
         try:
             return attempt()
         except on as error:
@@ -99,12 +99,9 @@ def retry_if_changed(
     return retry_on_conflict(attempt, subject, on=conflicts, tries=tries, sleep=sleep, uniform=uniform)
 
 
-def waits_s(
-    tries: int = MAX_TRIES, uniform: Callable[[float, float], float] = random.uniform
-) -> Iterator[float]:
-    """The waits between so many tries."""
-    for nth in range(tries - 1):
-        yield uniform(0, min(_MAX_WAIT_S, _FIRST_WAIT_S * 2**nth))
+def wait_s(failed: int, uniform: Callable[[float, float], float] = random.uniform) -> float:
+    """The wait before another try, after so many that failed."""
+    return uniform(0, min(_MAX_WAIT_S, _FIRST_WAIT_S * 2 ** (failed - 1)))
 
 
 def busy(subject: str) -> Busy:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
@@ -15,7 +15,14 @@ from botocore.exceptions import ClientError
 from common.config import Config
 from common.errors import Busy, Minute8Error
 from common.storage import aws
-from common.storage.conflicts import ConditionFailed, busy, refused_write, retry_on_conflict, waits_s
+from common.storage.conflicts import (
+    MAX_TRIES,
+    ConditionFailed,
+    busy,
+    refused_write,
+    retry_on_conflict,
+    wait_s,
+)
 from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
 from common.storage.keys import Index, Key
 from common.storage.wire import (
@@ -75,11 +82,10 @@ class Query:
 
     def request(self, table: str) -> QueryInputTypeDef:
         """The request for the first page."""
-        condition = self._key_condition()
-        values = dict(condition.values)
+        condition, values = self._key_condition()
         request: QueryInputTypeDef = {
             "TableName": table,
-            "KeyConditionExpression": condition.expression,
+            "KeyConditionExpression": condition,
             "ConsistentRead": self.consistent and self.index is None,
             "ScanIndexForward": not self.newest_first,
         }
@@ -92,11 +98,11 @@ class Query:
             request["ProjectionExpression"], names = _projection(self.attributes)
         if self.where is not None:
             request["FilterExpression"] = self.where.expression
-            values |= self.where.values
+            values |= to_wire(self.where.values)
             names |= self.where.names()
         if names:
             request["ExpressionAttributeNames"] = names
-        request["ExpressionAttributeValues"] = to_wire(values)
+        request["ExpressionAttributeValues"] = values
         if self.after:
             request["ExclusiveStartKey"] = to_wire(self.after)
         return request
@@ -109,19 +115,20 @@ class Query:
         between = (first, min(last, start)) if self.newest_first else (max(first, start), last)
         return replace(self, sk_between=between, after=self.after if start in between else None)
 
-    def _key_condition(self) -> Expression:
+    def _key_condition(self) -> tuple[str, Any]:
+        """The condition, and its values in DynamoDB's format: those of a key are texts, and of an index one number."""
         terms = [f"{self.index.pk if self.index else 'pk'} = :pk"]
-        values: Item = {":pk": self.pk}
+        values: dict[str, Any] = {":pk": {"S": self.pk}}
         if self.sk_prefix:
             terms.append("begins_with(sk, :prefix)")
-            values[":prefix"] = self.sk_prefix
+            values[":prefix"] = {"S": self.sk_prefix}
         if self.sk_between:
             terms.append("sk BETWEEN :first AND :last")
-            values |= {":first": self.sk_between[0], ":last": self.sk_between[1]}
+            values |= {":first": {"S": self.sk_between[0]}, ":last": {"S": self.sk_between[1]}}
         if self.index and self.since is not None:
             terms.append(f"{self.index.sk} >= :since")
-            values[":since"] = self.since
-        return Expression(" AND ".join(terms), values)
+            values |= to_wire({":since": self.since})
+        return " AND ".join(terms), values
 
 
 class Table:
@@ -325,12 +332,9 @@ class Table:
         Raises Busy, ItemTooLarge, and what `change` raises.
         """
         item, is_fresh = (self._stored(key), True) if read else (known, False)
-        waits = chain(
-            (0.0, 0.0), waits_s()
-        )  # an item that was not known or has just been refused needs no wait
-        for wait_s in waits:
-            if wait_s:
-                self._sleep(wait_s)
+        for failed in range(MAX_TRIES + 1):
+            if failed > 1:  # an item that was not known or has just been refused needs no wait
+                self._sleep(wait_s(failed - 1))
             try:
                 new, result = change(present := self._living(item))
             except Minute8Error:

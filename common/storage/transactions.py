@@ -39,7 +39,8 @@ class Transaction:
     def __init__(self, client: DynamoDBClient) -> None:
         self._client = client
         self._writes: list[TransactWriteItemTypeDef] = []
-        self._keys: list[Key] = []
+        # What each write is of: its key, or the item that has it.
+        self._items: list[Mapping[str, Any]] = []
         self._stored_bytes = 0
 
     def __len__(self) -> int:
@@ -47,8 +48,7 @@ class Transaction:
 
     def put(self, table: Table, item: Mapping[str, Any], condition: Expression | None = None) -> None:
         """Raises ItemTooLarge."""
-        key = key_of(item)
-        self._add("Put", table, key, {"Item": item_to_wire(item)}, condition)
+        self._add("Put", table, item, condition)
 
     def update(
         self,
@@ -63,35 +63,35 @@ class Transaction:
 
         The size of a large item that is stored already counts as well.
         """
-        self._add("Update", table, key, {"Key": to_wire(key)}, condition, change)
+        self._add("Update", table, key, condition, change)
         self._stored_bytes += stored_bytes
 
     def extend(self, other: Transaction) -> None:
         """Add all that is in another one."""
         self._writes += other._writes
-        self._keys += other._keys
+        self._items += other._items
         self._stored_bytes += other._stored_bytes
 
     def check(self, table: Table, key: Key, condition: Expression) -> None:
         """Require that `condition` holds for an item that is not written."""
-        self._add("ConditionCheck", table, key, {"Key": to_wire(key)}, condition)
+        self._add("ConditionCheck", table, key, condition)
 
     def delete(self, table: Table, key: Key, condition: Expression | None = None) -> None:
         """Delete an item, if the condition holds."""
-        self._add("Delete", table, key, {"Key": to_wire(key)}, condition)
+        self._add("Delete", table, key, condition)
 
     def _add(
         self,
         kind: str,
         table: Table,
-        key: Key,
-        arguments: dict[str, Any],
+        item: Mapping[str, Any],
         condition: Expression | None,
         change: Expression | None = None,
     ) -> None:
-        write: Any = {kind: {"TableName": table.name, **arguments, **expression_arguments(condition, change)}}
+        named = {"Item": item_to_wire(item)} if kind == "Put" else {"Key": to_wire(item)}
+        write: Any = {kind: {"TableName": table.name, **named, **expression_arguments(condition, change)}}
         self._writes.append(write)
-        self._keys.append(key)
+        self._items.append(item)
 
     def _check_size(self) -> None:
         """Raises TooManyWrites."""
@@ -123,14 +123,18 @@ class Transaction:
             if "ConditionalCheckFailed" in codes:
                 nth = codes.index("ConditionalCheckFailed")
                 item = reasons[nth].get("Item")
-                raise ConditionFailed(from_wire(item) if item else None, nth, self._keys[nth]) from error
+                raise ConditionFailed(
+                    from_wire(item) if item else None, nth, key_of(self._items[nth])
+                ) from error
             if any("Item size" in str(reason.get("Message")) for reason in reasons):
                 raise ItemTooLarge from error
             if {"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"}.intersection(
                 codes
             ):
                 held = [
-                    key for key, code in zip(self._keys, codes, strict=False) if code == "TransactionConflict"
+                    key_of(item)
+                    for item, code in zip(self._items, codes, strict=False)
+                    if code == "TransactionConflict"
                 ]
                 raise TransactionConflict(held) from error
             raise
