@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from json.encoder import encode_basestring_ascii as _quoted
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct, json
@@ -57,8 +56,9 @@ class Execution(
     rename={"job_id": "job", "schedule_revision": "rev"},
     tag_field="v",
     tag=MESSAGE_VERSION,
+    omit_defaults=True,
 ):
-    """One planned call of a job's target. Fields that are 0 or empty are not set.
+    """One planned call of a job's target. Fields with their defaults are not set.
 
     Ids have the rules of a registration, so no message can use keys outside one tenant's job.
 
@@ -131,22 +131,7 @@ class Execution(
 
     def encode(self) -> str:
         """The message body; `decode` is its inverse."""
-        # Built as text: json.dumps would take a tenth of the cost of sending.
-        body = (
-            f'{{"v":{MESSAGE_VERSION},"tenant":{_quoted(self.tenant)},"job":{_quoted(self.job_id)}'
-            f',"fire_at":{self.fire_at},"due_at":{self.due_at},"rev":{self.schedule_revision}'
-        )
-        if self.attempt != 1:
-            body += f',"attempt":{self.attempt}'
-        if self.trigger != SCHEDULE or self.trigger_id:
-            body += f',"trigger":{_quoted(self.trigger)},"trigger_id":{_quoted(self.trigger_id)}'
-        if self.throttles:
-            body += f',"throttles":{self.throttles}'
-        if self.not_before_at:
-            body += f',"not_before_at":{self.not_before_at}'
-        if self.first_due_at:
-            body += f',"first_due_at":{self.first_due_at}'
-        return body + "}"
+        return _writer.encode(self).decode()
 
     @classmethod
     def decode(cls, body: object) -> Execution:
@@ -176,7 +161,7 @@ class _Versioned(Struct):
     v: _Unsigned
 
 
-_messages = json.Decoder(Execution)
+_messages, _writer = json.Decoder(Execution), json.Encoder()
 # Of what `encode` writes.
 _BEGINNING = f'{{"v":{MESSAGE_VERSION},'
 

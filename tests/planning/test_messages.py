@@ -52,7 +52,7 @@ def test_a_message_says_all_of_its_execution(execution: Execution) -> None:
 @given(executions)
 def test_whatever_the_names_hold_it_is_compact_json(execution: Execution) -> None:
     body = execution.encode()
-    assert json.dumps(json.loads(body), separators=(",", ":")) == body
+    assert json.dumps(json.loads(body), separators=(",", ":"), ensure_ascii=False) == body
     fields = json.loads(body)
     assert (fields["tenant"], fields["job"], fields["due_at"]) == (
         execution.tenant,

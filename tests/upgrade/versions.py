@@ -39,7 +39,12 @@ class Release:
 
 
 _A_FIELD_MORE: Final = {
-    "common/planning/execution.py": [('return body + "}"', 'return body + ",\\"next\\":1}"')],
+    "common/planning/execution.py": [
+        (
+            "return _writer.encode(self).decode()",
+            'return _writer.encode(self).decode()[:-1] + ",\\"next\\":1}"',
+        )
+    ],
     "serverless.yml": [("    STAGE: ${sls:stage}\n", '    STAGE: ${sls:stage}\n    ADDED_BY_NEXT: "on"\n')],
 }
 _READS_BOTH: Final = ('item.get("body")', 'item.get("execution", item.get("body"))')
