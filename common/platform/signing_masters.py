@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
 import re
 import secrets
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct, json
 
 from common.cache import Cache
 from common.errors import Busy, Conflict
@@ -38,31 +38,32 @@ def parameter_name(stage: str) -> str:
     return f"/minute8/{stage}/signing-masters"
 
 
-@dataclass(frozen=True, slots=True)
-class Masters:
+class Masters(Struct, frozen=True, rename={"by_version": "masters"}):
     """The master secrets by version; new pairs use the version `current`."""
 
     current: int
-    by_version: Mapping[int, bytes] = field(repr=False)
+    by_version: dict[int, bytes]
+
+    def __post_init__(self) -> None:
+        if self.current not in self.by_version:
+            raise ValueError(f"there is no master of version {self.current}")
+
+    def __repr__(self) -> str:
+        return f"Masters(current={self.current})"
 
     @classmethod
     def parse(cls, text: str) -> Masters:
-        """What the parameter holds. Raises ValueError, KeyError."""
-        stored: dict[str, Any] = json.loads(text)
-        by_version = {int(version): bytes.fromhex(secret) for version, secret in stored["masters"].items()}
-        if stored["current"] not in by_version:
-            raise ValueError(f"there is no master of version {stored['current']}")
-        return cls(stored["current"], by_version)
+        """What the parameter holds. Raises ValueError."""
+        return json.decode(text, type=cls)
 
     def to_text(self) -> str:
         """The inverse of `parse`."""
-        masters = {str(version): secret.hex() for version, secret in sorted(self.by_version.items())}
-        return json.dumps({"current": self.current, "masters": masters})
+        return json.encode(self).decode()
 
     @classmethod
     def rotated(cls, before: Masters | None) -> Masters:
         """The masters with a new current one. Existing pairs keep working. Raises Conflict."""
-        known = dict(before.by_version) if before else {}
+        known = before.by_version if before else {}
         version = max(known, default=0) + 1
         if version > MAX_VERSIONS:
             raise Conflict(f"there were {MAX_VERSIONS} masters, which are the most")
