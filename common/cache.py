@@ -26,10 +26,15 @@ def convert(value: object, kind: type[Value], read: Callable[[Any, Any], Any] | 
     meanwhile ends the process by a segmentation fault, so one thread at a time learns.
     """
     if kind not in _known:
-        with _learning:
-            msgspec.json.Decoder(kind, dec_hook=read)
-            _known.add(kind)
+        decoder(kind, read)
+        _known.add(kind)
     return msgspec.convert(value, kind, dec_hook=read)
+
+
+def decoder(kind: type[Value], read: Callable[[Any, Any], Any] | None = None) -> msgspec.json.Decoder[Value]:
+    """What reads texts of JSON as `kind`. Threads may make it at the same time: see `convert`."""
+    with _learning:
+        return msgspec.json.Decoder(kind, dec_hook=read)
 
 
 class Kept(NamedTuple, Generic[Value]):

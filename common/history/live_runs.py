@@ -16,10 +16,10 @@ from typing import Final
 
 from common.planning.execution import Execution, UnreadableMessage
 from common.planning.log import PLANNED, ExecutionLog
-from common.projection import days, windows
+from common.projection.days import DayTotals
 from common.projection.entry import ATTRIBUTES, OPEN, RunEntry, RunKey, window_of
 from common.projection.state import ProjectionState
-from common.projection.windows import ProjectedRuns
+from common.projection.windows import ProjectedRuns, ProjectedWindow
 from common.runs.run import Run, readable_runs
 from common.storage import keys
 from common.storage.metering import in_threads
@@ -37,7 +37,9 @@ MAX_READ: Final = 20_000
 _BATCH: Final = 100
 _THREADS: Final = 16
 # Of records, days and windows.
-_ATTRIBUTES: Final = tuple(dict.fromkeys((*ATTRIBUTES, *days.ATTRIBUTES, *windows.ATTRIBUTES)))
+_ATTRIBUTES: Final = tuple(
+    dict.fromkeys((*ATTRIBUTES, *DayTotals.__struct_fields__, *ProjectedWindow.__struct_fields__))
+)
 
 
 @dataclass(slots=True)

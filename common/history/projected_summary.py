@@ -90,7 +90,7 @@ class ProjectedSummaries:
         for day in DayTotals.readable(read.those_of(keys_of_days)):
             # Of the first day only the hours that are whole.
             begin = max(day.start, _whole_hour(summary.from_at))
-            for hour, totals in day.hourly.hours.items():
+            for hour, totals in day.hours.items():
                 if hour >= begin:
                     summary.hourly.add(hour, totals)
             covered.append((begin, day.start + DAY_S))
@@ -110,7 +110,7 @@ class ProjectedSummaries:
         starts = range(window_start(begin), end, WINDOW_S)
         if starts[0] in read.first_hour and starts[-1] in read.first_hour:
             window_keys = (keys.projected_window(tenant, start) for start in starts)
-            return map(ProjectedWindow.from_item, read.those_of(window_keys))
+            return map(ProjectedWindow.shown, read.those_of(window_keys))
         return self._by_time.windows.between(tenant, starts[0], end)
 
 

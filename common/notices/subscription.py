@@ -6,14 +6,12 @@ is problems that wait, problems that were reported, and the message on its way: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from msgspec import Struct, json, structs
+from msgspec import Struct
 
 from common.storage import keys
 from common.storage.stored import Stored
-from common.storage.wire import Item
 
 FAILURES: Final = "failures"
 RECOVERIES: Final = "recoveries"
@@ -127,6 +125,8 @@ class SubscriptionState(Struct, omit_defaults=True):
 class Subscription(Stored, frozen=True, omit_defaults=True):
     """What is reported to an address: `kinds` of events, of the jobs that the filter takes. Empty, it takes all."""
 
+    texts: ClassVar = ("state",)
+
     tenant: str
     name: str
     target: dict[str, Any]
@@ -166,12 +166,3 @@ class Subscription(Stored, frozen=True, omit_defaults=True):
     @property
     def key(self) -> keys.Key:
         return keys.subscription(self.tenant, self.name)
-
-    def to_item(self) -> Item:
-        """The state is one text: the table would round its times."""
-        return super(Subscription, structs.replace(self, state=json.encode(self.state).decode())).to_item()
-
-    @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> Subscription:
-        """Raises ValueError or KeyError: it is damaged."""
-        return super().from_item({**item, "state": json.decode(item["state"])})

@@ -6,59 +6,43 @@ windows: the item only saves reading.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from common.cache import convert
+from common.errors import Damaged
 from common.projection.entry import OPEN
 from common.projection.totals import HourlyTotals, RunTotals
 from common.projection.windows import ProjectedRuns
 from common.storage import keys
+from common.storage.stored import Stored
 from common.storage.table import Query, Table
-from common.storage.wire import DAMAGE, Item
-from common.texts import packed, unpacked
+from common.storage.wire import Item
 from common.timing.instants import DAY_S, rfc3339
 
 # Where the partition has days; what else it has begins with letters.
 _DATES: Final = ("0", ":")
-ATTRIBUTES: Final = ("pk", "sk", "start", "expires_at", "hours")
 
 
-@dataclass(frozen=True, slots=True)
-class DayTotals:
-    """The runs of the day that starts at `start`."""
+class DayTotals(Stored, frozen=True):
+    """The runs of the day that starts at `start`, by the hour in epoch seconds."""
 
+    packed: ClassVar = ("hours",)
+
+    tenant: str
     start: int
-    hourly: HourlyTotals
+    hours: dict[int, RunTotals]
     expires_at: int
 
-    def to_item(self, tenant: str) -> Item:
-        hours = {str(hour): totals.to_stored() for hour, totals in sorted(self.hourly.hours.items())}
-        return {
-            **keys.projected_day(tenant, date_of(self.start)),
-            "start": self.start,
-            "expires_at": self.expires_at,
-            "hours": packed(json.dumps(hours, separators=(",", ":"))),
-        }
-
-    @classmethod
-    def from_item(cls, item: Item) -> DayTotals:
-        """Raises one of DAMAGE."""
-        hours = {
-            int(hour): RunTotals.of_stored(stored)
-            for hour, stored in json.loads(unpacked(item["hours"])).items()
-        }
-        start, expires_at = convert((item["start"], item["expires_at"]), tuple[int, int])
-        return cls(start, HourlyTotals(hours), expires_at)
+    @property
+    def key(self) -> keys.Key:
+        return keys.projected_day(self.tenant, date_of(self.start))
 
     @classmethod
     def readable(cls, items: Iterable[Item]) -> Iterator[DayTotals]:
         """Of these days those that can be read: of the others the windows are read."""
         for item in items:
-            with suppress(*DAMAGE):
+            with suppress(Damaged):
                 yield cls.from_item(item)
 
 
@@ -81,7 +65,7 @@ class ProjectedDays:
         items = self._table.query(Query(keys.projected_days(tenant), sk_between=_DATES))
         start = 0
         for day in DayTotals.readable(items):
-            if any(OPEN & totals.statuses.keys() for totals in day.hourly.hours.values()):
+            if any(OPEN & totals.statuses.keys() for totals in day.hours.values()):
                 continue
             if start < day.start:
                 yield start, day.start
@@ -105,7 +89,7 @@ class ProjectedDays:
                 expires_at = max(expires_at, window.expires_at)
             if not hourly.hours:
                 return None, None
-            return DayTotals(start, hourly, expires_at).to_item(tenant), None
+            return DayTotals(tenant, start, hourly.hours, expires_at).to_item(), None
 
         self._table.swap(keys.projected_day(tenant, date_of(start)), rolled_up, read=True)
 

@@ -1,19 +1,17 @@
 """A run as the projection keeps it: what lists filter by and what summaries count, in some 15 bytes. Pure.
 
-A portion of entries is a list in JSON, compressed: by name and job, so that neighbours are alike.
+Entries are stored by name and job, so that neighbours are alike in the compressed text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
-from msgspec import json
+from msgspec import Struct
 
 from common.planning.execution import split_run_name
 from common.runs.run import REQUIRED, Run
 from common.runs.states import QUEUED, RETRYING, RUNNING
-from common.texts import packed, unpacked
 from common.timing.windows import window_start
 
 # The attributes of a record that an entry is made of, and those that say when it may change and when it expires.
@@ -35,7 +33,7 @@ OPEN: Final = frozenset({QUEUED, RUNNING, RETRYING})
 RunKey = tuple[str, str]
 
 
-class RunEntry(NamedTuple):
+class RunEntry(Struct, frozen=True, array_like=True, gc=False):
     """One run. `fires`: fire times that one record of skipped runs stands for. Seconds have two digits."""
 
     run_name: str
@@ -89,16 +87,3 @@ def window_of(run_name: str) -> int:
 def rounded(value: float | None) -> float | None:
     """With two digits, so that a day has at most some hundred different values."""
     return None if value is None else float(f"{value:.2g}")
-
-
-_ENTRIES: Final = json.Decoder(list[RunEntry])
-
-
-def encode(entries: Iterable[RunEntry]) -> str:
-    """Entries as compressed text; they must be in the order of their keys."""
-    return packed(json.encode(list(entries)).decode())
-
-
-def decode(data: str) -> list[RunEntry]:
-    """The inverse of `encode`. Raises one of DAMAGE."""
-    return _ENTRIES.decode(unpacked(data))

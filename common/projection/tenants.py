@@ -38,13 +38,13 @@ class TenantTotals:
 
     @classmethod
     def of_window(cls, window: ProjectedWindow) -> TenantTotals:
-        lateness_s = window.totals.lateness_s
+        totals = window.totals
         return cls(
-            window.totals.statuses.total(),
-            window.totals.statuses.get(FAILED, 0),
-            sum(count for value, count in lateness_s.items() if value > LATE_S),
-            max(lateness_s, default=0.0),
-            window.totals.statuses.get(SKIPPED, 0),
+            totals.runs,
+            totals.statuses.get(FAILED, 0),
+            sum(count for value, count in totals.lateness_s.items() if value > LATE_S),
+            max(totals.lateness_s, default=0.0),
+            totals.statuses.get(SKIPPED, 0),
         )
 
     @classmethod

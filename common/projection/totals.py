@@ -6,10 +6,11 @@ their runs, percentiles included.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct, structs
 
 from common.projection.entry import RunEntry
 from common.runs.run import Run
@@ -20,23 +21,23 @@ PERCENTILES: Final = (50, 95, 99)
 # A run that starts later than this is counted as late.
 LATE_S: Final = 1.0
 HOUR_S: Final = 3_600
+Value = TypeVar("Value", str, float)
 
 
-@dataclass(slots=True)
-class RunTotals:
+class RunTotals(Struct, omit_defaults=True):
     """The runs of some time."""
 
-    statuses: Counter[str] = field(default_factory=Counter)
+    statuses: dict[str, int] = {}
     # Of the skipped runs: reason -> how often.
-    reasons: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, int] = {}
     # Of started runs (lateness) and of runs that succeeded or failed (duration): value -> how often.
-    lateness_s: Counter[float] = field(default_factory=Counter)
-    duration_s: Counter[float] = field(default_factory=Counter)
+    lateness_s: dict[float, int] = {}
+    duration_s: dict[float, int] = {}
 
     def add(self, run: Run) -> None:
         """Add one run. A record of skipped fire times counts as many runs as it has fire times."""
         entry = RunEntry.of_run(run)
-        self.add_entry(entry._replace(lateness_s=run.lateness_s, duration_s=run.duration_s))
+        self.add_entry(structs.replace(entry, lateness_s=run.lateness_s, duration_s=run.duration_s))
 
     def add_entry(self, entry: RunEntry) -> None:
         """Add one run as the projection has it."""
@@ -57,15 +58,20 @@ class RunTotals:
 
     def merge(self, other: RunTotals) -> None:
         """Add the runs of another time."""
-        self.statuses.update(other.statuses)
-        self.reasons.update(other.reasons)
-        self.lateness_s.update(other.lateness_s)
-        self.duration_s.update(other.duration_s)
+        _add(self.statuses, other.statuses)
+        _add(self.reasons, other.reasons)
+        _add(self.lateness_s, other.lateness_s)
+        _add(self.duration_s, other.duration_s)
+
+    @property
+    def runs(self) -> int:
+        """How many runs these are."""
+        return sum(self.statuses.values())
 
     def to_json(self, *, values: bool = False) -> dict[str, Any]:
         """The JSON that the API shows; with `values`, each value with its number."""
         return {
-            "runs": self.statuses.total(),
+            "runs": self.runs,
             "statuses": dict(sorted(self.statuses.items())),
             "reasons": dict(sorted(self.reasons.items())),
             "due": due(self.statuses, self.reasons),
@@ -73,21 +79,6 @@ class RunTotals:
             "lateness_s": _spread(self.lateness_s, values),
             "duration_s": _spread(self.duration_s, values),
         }
-
-    def to_stored(self) -> dict[str, Any]:
-        """What is stored of them; `of_stored` is its inverse."""
-        return {
-            "statuses": dict(sorted(self.statuses.items())),
-            "reasons": dict(sorted(self.reasons.items())),
-            "lateness_s": sorted(self.lateness_s.items()),
-            "duration_s": sorted(self.duration_s.items()),
-        }
-
-    @classmethod
-    def of_stored(cls, stored: Mapping[str, Any]) -> RunTotals:
-        """Read what `to_stored` has written."""
-        spreads = (Counter(dict(stored[name])) for name in ("lateness_s", "duration_s"))
-        return cls(Counter(stored["statuses"]), Counter(stored["reasons"]), *spreads)
 
 
 @dataclass(slots=True)
@@ -128,19 +119,25 @@ def percentiles(values: Mapping[float, int]) -> list[float]:
     return values_at
 
 
-def _spread(values: Counter[float], with_values: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {"count": values.total()}
+def _spread(values: Mapping[float, int], with_values: bool) -> dict[str, Any]:
+    shown: dict[str, Any] = {"count": sum(values.values())}
     if values:
         names = [f"p{percent}" for percent in PERCENTILES]
         shown |= dict(zip(names, percentiles(values), strict=True)) | {"max": max(values)}
     return shown | ({"values": sorted(values.items())} if with_values else {})
 
 
-def _count(counts: Counter[Any], value: object, more: int) -> None:
+def _add(counts: dict[Value, int], more: Mapping[Value, int]) -> None:
+    for value, count in more.items():
+        counts[value] = counts.get(value, 0) + count
+
+
+def _count(counts: dict[Value, int], value: Value, more: int) -> None:
     """Add to a count, and forget it at 0, so that equal totals are equal."""
-    counts[value] += more
-    if not counts[value]:
-        del counts[value]
+    if count := counts.get(value, 0) + more:
+        counts[value] = count
+    else:
+        counts.pop(value, None)
 
 
 @dataclass(slots=True)
@@ -166,7 +163,7 @@ class Summary:
         summary = cls()
         for hour, totals in hourly.hours.items():
             summary.days.setdefault(rfc3339(hour)[:10], RunTotals()).merge(totals)
-        summary.records = sum(totals.statuses.total() for totals in hourly.hours.values())
+        summary.records = sum(totals.runs for totals in hourly.hours.values())
         return summary
 
     def merge(self, days: Iterable[tuple[str, RunTotals]]) -> None:

@@ -13,29 +13,28 @@ A tenant may have a million runs in ten minutes: however large a window is, the 
 
 from __future__ import annotations
 
-import json
 import secrets
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from common.cache import convert
+from msgspec import Struct
+from msgspec.structs import replace
+
 from common.errors import Busy, Damaged
-from common.projection.entry import RunEntry, RunKey, decode, encode, window_of
+from common.projection.entry import RunEntry, RunKey, window_of
 from common.projection.totals import RunTotals
 from common.storage import keys
 from common.storage.aws import readable
 from common.storage.conflicts import ConditionFailed
+from common.storage.stored import Stored
 from common.storage.table import Query, Table
-from common.storage.wire import DAMAGE, Expression, Item
-from common.texts import packed, unpacked
+from common.storage.wire import Expression, Item
 from common.timing.instants import DAY_S, rfc3339
 
-ATTRIBUTES: Final = ("pk", "sk", "version", "expires_at", "runs", "totals", "portions")
 # So many runs are held by the item itself: some 5 KB.
 MAX_INLINE: Final = 300
 # Runs of a new portion, some 50 KB, and their text before compression, which random ids do not make shorter. A portion
@@ -50,63 +49,70 @@ _MAX_TRIES: Final = 5
 _START_DIGITS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class PortionStart:
+class PortionStart(Struct, frozen=True, array_like=True):
     """Where a portion begins, and its name, which no other portion has."""
 
     first: RunKey
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProjectedWindow:
-    """The runs of a window, either themselves or as portions, and their totals."""
+class ProjectedWindow(Stored, frozen=True, omit_defaults=True):
+    """The runs of a window, either themselves, or as portions and their totals.
 
+    Somebody has damaged a window with neither: it shows no runs, and only a rebuild writes it anew.
+    """
+
+    packed: ClassVar = ("runs", "portions", "totals_of_portions")
+
+    tenant: str
     start: int
-    totals: RunTotals
-    runs: list[RunEntry] | None = None
-    portions: tuple[PortionStart, ...] = ()
     version: int = 0
     expires_at: int = 0
-    # Somebody has damaged it: it shows no runs, and only a rebuild writes it anew.
-    is_damaged: bool = False
+    runs: list[RunEntry] | None = None
+    portions: tuple[PortionStart, ...] = ()
+    totals_of_portions: RunTotals | None = None
+
+    @property
+    def key(self) -> keys.Key:
+        return keys.projected_window(self.tenant, self.start)
+
+    @property
+    def is_damaged(self) -> bool:
+        return self.runs is None and (not self.portions or self.totals_of_portions is None)
+
+    @property
+    def totals(self) -> RunTotals:
+        """The totals of its runs; of none if it is damaged."""
+        return self.totals_of_portions or totals_of(self.runs or ())
 
     def place_of(self, key: RunKey) -> int:
         """In which of the portions a run is, if the window has it."""
         return max(0, bisect_right(self.portions, key, key=lambda portion: portion.first) - 1)
 
     @classmethod
-    def from_item(cls, item: Mapping[str, Any]) -> ProjectedWindow:
-        """What an item has: no runs if it is damaged."""
+    def shown(cls, item: Mapping[str, Any]) -> ProjectedWindow:
+        """What an item has, damaged or not."""
         try:
-            return cls._readable(item)
-        except DAMAGE:
+            return cls.from_item(item)
+        except Damaged:
             start = item["sk"][:_START_DIGITS]
-            return cls(int(start) if start.isdecimal() else 0, RunTotals(), [], is_damaged=True)
+            return cls("", int(start) if start.isdecimal() else 0)
 
-    @classmethod
-    def _readable(cls, item: Mapping[str, Any]) -> ProjectedWindow:
-        start = int(item["sk"])
-        version, expires_at = convert((item["version"], item.get("expires_at", 0)), tuple[int, int])
-        if "runs" in item:
-            runs = decode(item["runs"])
-            return cls(start, totals_of(runs), runs, (), version, expires_at)
-        shown = json.loads(unpacked(item["totals"]))
-        starts = json.loads(unpacked(item["portions"]))
-        portions = tuple(PortionStart((run_name, job_id), name) for run_name, job_id, name in starts)
-        totals = RunTotals.of_stored(shown)
-        return cls(start, totals, None if portions else [], portions, version, expires_at)
 
-    def to_item(self, tenant: str) -> Item:
-        item: Item = {**keys.projected_window(tenant, self.start), "version": self.version}
-        item["expires_at"] = self.expires_at
-        if self.runs is not None or not self.portions:
-            return item | {"runs": encode(self.runs or [])}
-        starts = [[*portion.first, portion.name] for portion in self.portions]
-        return item | {
-            "totals": packed(json.dumps(self.totals.to_stored(), separators=(",", ":"))),
-            "portions": packed(json.dumps(starts, separators=(",", ":"))),
-        }
+class ProjectedPortion(Stored, frozen=True):
+    """Some of the runs of a large window."""
+
+    packed: ClassVar = ("runs",)
+
+    tenant: str
+    start: int
+    name: str
+    runs: list[RunEntry]
+    expires_at: int
+
+    @property
+    def key(self) -> keys.Key:
+        return keys.projected_portion(self.tenant, self.start, self.name)
 
 
 Changes = Mapping[RunKey, RunEntry | None]
@@ -127,7 +133,7 @@ class ProjectedRuns:
         """
         stored = None if likely_new else self._item(tenant, start)
         for _ in range(_MAX_TRIES):
-            window = ProjectedWindow.from_item(stored) if stored else ProjectedWindow(start, RunTotals(), [])
+            window = ProjectedWindow.shown(stored) if stored else ProjectedWindow(tenant, start, runs=[])
             self.require_readable(tenant, window)
             written: list[str] = []
             with ExitStack() as undo:  # what was written for nothing goes, whatever happens
@@ -150,7 +156,7 @@ class ProjectedRuns:
     def window(self, tenant: str, start: int) -> ProjectedWindow | None:
         """The window that starts at `start`; None if no run is known there."""
         item = self._item(tenant, start)
-        return ProjectedWindow.from_item(item) if item else None
+        return ProjectedWindow.shown(item) if item else None
 
     def is_whole(self, tenant: str, window: ProjectedWindow) -> bool:
         """Whether all of it can be read."""
@@ -188,7 +194,7 @@ class ProjectedRuns:
             consistent=consistent,
         )
         for item in self._table.query(query):
-            yield ProjectedWindow.from_item(item)
+            yield ProjectedWindow.shown(item)
 
     def runs_of(
         self, tenant: str, window: ProjectedWindow, *, passes_over: bool = True
@@ -230,7 +236,7 @@ class ProjectedRuns:
         entries: dict[RunKey, RunEntry] = {}
         for start, keys_of_window in by_start.items():
             window = windows[start] if start in windows else self.window(tenant, start)
-            if window is None:
+            if window is None or window.is_damaged:
                 continue
             places = sorted({window.place_of(key) for key in keys_of_window})
             parts = self._portions(tenant, window, places) if window.runs is None else [(0, window.runs)]
@@ -246,16 +252,18 @@ class ProjectedRuns:
         self, tenant: str, window: ProjectedWindow, changes: Changes, expires_at: int, written: list[str]
     ) -> ProjectedWindow | None:
         """The window with the changes; None if it has them already. `written` gets the names of its new portions."""
-        totals, expires_at = RunTotals(), max(window.expires_at, expires_at)
+        totals = RunTotals()
         totals.merge(window.totals)
-        after = replace(window, totals=totals, version=window.version + 1, expires_at=expires_at)
+        version, expires_at = window.version + 1, max(window.expires_at, expires_at)
+        after = replace(window, version=version, expires_at=expires_at)
         if window.runs is not None:
             runs, is_changed = _merged(window.runs, changes, totals)
             if not is_changed:
                 return None
             if len(runs) <= MAX_INLINE:
                 return replace(after, runs=runs)
-            return replace(after, runs=None, portions=tuple(self._stored(tenant, after, runs, written)))
+            stored = tuple(self._stored(tenant, after, runs, written))
+            return replace(after, runs=None, portions=stored, totals_of_portions=totals)
         touched: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
         for key, entry in changes.items():
             touched[window.place_of(key)][key] = entry
@@ -270,7 +278,10 @@ class ProjectedRuns:
                 portions[place] = list(self._stored(tenant, after, runs, written))
         if portions == unchanged:
             return None
-        return replace(after, portions=tuple(chain.from_iterable(portions)))
+        present = tuple(chain.from_iterable(portions))
+        if not present:
+            return replace(after, runs=[], portions=(), totals_of_portions=None)
+        return replace(after, portions=present, totals_of_portions=totals)
 
     def _stored(
         self, tenant: str, window: ProjectedWindow, runs: list[RunEntry], written: list[str]
@@ -278,8 +289,8 @@ class ProjectedRuns:
         """Write runs as new portions. Raises Busy."""
         for part in _parts(runs):
             written.append(name := secrets.token_hex(5))
-            key = keys.projected_portion(tenant, window.start, name)
-            self._table.put({**key, "runs": encode(part), "expires_at": window.expires_at})
+            portion = ProjectedPortion(tenant, window.start, name, part, window.expires_at)
+            self._table.put(portion.to_item())
             yield PortionStart(part[0].key, name)
 
     def _portions(
@@ -298,7 +309,7 @@ class ProjectedRuns:
         unchanged = Expression("attribute_not_exists(pk)", {})
         if window.version > 1:
             unchanged = Expression("#version = :before", {":before": window.version - 1})
-        item = window.to_item(tenant)
+        item = window.to_item()
         try:
             self._table.put(item, unchanged)
         except ConditionFailed as conflict:
@@ -366,8 +377,8 @@ def _damaged(tenant: str, window: ProjectedWindow) -> Damaged:
 def _decoded(item: Mapping[str, Any]) -> list[RunEntry] | None:
     """The runs of a portion; None: somebody has damaged it."""
     try:
-        return decode(item["runs"])
-    except DAMAGE:
+        return ProjectedPortion.from_item(item).runs
+    except Damaged:
         return None
 
 
@@ -380,6 +391,22 @@ RETENTION_S: Final = 8 * DAY_S
 _RUNS_IN_ITEM: Final = 1_000
 # A run that its window no longer has.
 GONE: Final = ""
+
+
+class LateNote(Stored, frozen=True):
+    """Runs as they are after a window was followed; a status of GONE: the window has it no more."""
+
+    packed: ClassVar = ("runs",)
+
+    tenant: str
+    at: int
+    name: str
+    runs: list[RunEntry]
+    expires_at: int
+
+    @property
+    def key(self) -> keys.Key:
+        return keys.projected_late(self.tenant, self.at, self.name)
 
 
 class LateRuns:
@@ -397,11 +424,13 @@ class LateRuns:
         entries = [entry or RunEntry(*key, GONE) for key, entry in sorted(changes.items())]
         self._table.put_many(
             [
-                {
-                    **keys.projected_late(tenant, int(now), secrets.token_hex(4)),
-                    "runs": encode(entries[first : first + _RUNS_IN_ITEM]),
-                    "expires_at": int(now) + RETENTION_S,
-                }
+                LateNote(
+                    tenant,
+                    int(now),
+                    secrets.token_hex(4),
+                    entries[first : first + _RUNS_IN_ITEM],
+                    int(now) + RETENTION_S,
+                ).to_item()
                 for first in range(0, len(entries), _RUNS_IN_ITEM)
             ]
         )
@@ -410,8 +439,8 @@ class LateRuns:
         """What was noted from `at` on, the earliest first, as changes of a window."""
         span = f"{keys.LATE_PREFIX}{int(at):010d}", f"{keys.LATE_PREFIX}{keys.LAST}"
         query = Query(keys.projected_days(tenant), sk_between=span, consistent=False)
-        for entries in readable(self._table.query(query), lambda item: decode(item["runs"])):
-            for entry in entries:
+        for note in readable(self._table.query(query), LateNote.from_item):
+            for entry in note.runs:
                 yield entry.key, entry if entry.status != GONE else None
 
 

@@ -167,11 +167,11 @@ def hours_view(hourly: HourlyTotals) -> list[dict[str, Any]]:
     return [
         {
             "at": rfc3339(hour),
-            "runs": totals.statuses.total(),
+            "runs": totals.runs,
             "statuses": dict(sorted(totals.statuses.items())),
             "due": due(totals.statuses, totals.reasons),
             "success_rate": success_rate(totals.statuses, totals.reasons),
-            "started": totals.lateness_s.total(),
+            "started": sum(totals.lateness_s.values()),
             "late": sum(count for value, count in totals.lateness_s.items() if value > LATE_S),
         }
         for hour, totals in sorted(hourly.hours.items())

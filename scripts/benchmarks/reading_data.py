@@ -228,9 +228,9 @@ def platform_of(tables: ReadTables, tenants: int, jobs: int, now: int) -> None:
 
 def _window(start: int, runs: int, rng: random.Random) -> ProjectedWindow:
     failed = sum(rng.random() < _FAILED for _ in range(runs))
-    late = Counter({0.02: runs - failed, **({2.0: failed} if failed else {})})
-    statuses = Counter({"succeeded": runs - failed, **({"failed": failed} if failed else {})})
-    return ProjectedWindow(start, RunTotals(statuses, Counter(), late))
+    late = {0.02: runs - failed, **({2.0: failed} if failed else {})}
+    statuses = {"succeeded": runs - failed, **({"failed": failed} if failed else {})}
+    return ProjectedWindow("", start, totals_of_portions=RunTotals(statuses, {}, late))
 
 
 def _directory(tables: ReadTables, jobs: int) -> None:

@@ -17,7 +17,7 @@ from common.projection.entry import RunEntry, rounded
 from common.projection.outcomes import JobOutcomes
 from common.projection.state import Again, ProjectionState, ProjectionStates
 from common.projection.tenants import ProjectedTenants
-from common.projection.totals import HourlyTotals, RunTotals
+from common.projection.totals import RunTotals
 from common.projection.windows import LateRuns, ProjectedRuns, totals_of
 from common.storage import keys
 from common.storage.table import Query
@@ -114,9 +114,9 @@ def test_a_day_of_all_different_values_fits_its_item() -> None:
             totals.add_entry(RunEntry("20261121T000000Z", "job", "failed", "", 1, value, value))
             totals.lateness_s[value or 0.0] += 999_999_999
         hours[hour] = totals
-    item = DayTotals(START, HourlyTotals(hours), 0).to_item("alice")
+    item = DayTotals("alice", START, hours, 0).to_item()
     assert len(json.dumps(item)) < MAX_ITEM_BYTES
-    assert DayTotals.from_item(item).hourly == HourlyTotals(hours)
+    assert DayTotals.from_item(item).hours == hours
 
 
 def test_last_outcomes_of_long_ids_are_divided(world: World) -> None:

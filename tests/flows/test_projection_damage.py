@@ -191,7 +191,9 @@ def test_long_random_ids_fit_into_portions(world: World) -> None:
     for first in range(0, len(entries), 1_750):
         part = {run.key: run for run in entries[first : first + 1_750]}
         merged = world.projector.windows.merge("alice", WINDOW, part, 0)
-    assert list(world.projector.windows.runs_of("alice", merged)) == sorted(entries, reverse=True)
+    assert list(world.projector.windows.runs_of("alice", merged)) == sorted(
+        entries, key=lambda run: run.key, reverse=True
+    )
     assert merged.totals.statuses == Counter(failed=7_000)
 
 

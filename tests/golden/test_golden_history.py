@@ -40,14 +40,14 @@ def window(tables: Tables) -> Any:
     runs = ProjectedRuns(tables.runs)
     stored = runs.window("alice", WINDOW)
     assert stored
-    listed = [list(run) for run in runs.runs_of("alice", stored)]
-    return {"runs": listed, "totals": stored.totals.to_stored(), "version": stored.version}
+    listed = to_builtins(list(runs.runs_of("alice", stored)))
+    return {"runs": listed, "totals": to_builtins(stored.totals), "version": stored.version}
 
 
 def day(tables: Tables) -> Any:
     item = tables.runs.get(keys.projected_day("alice", date_of(DAY)))
     assert item
-    return {str(hour): totals.to_stored() for hour, totals in DayTotals.from_item(item).hourly.hours.items()}
+    return to_builtins(DayTotals.from_item(item).hours)
 
 
 def tenants(tables: Tables) -> Any:
@@ -69,7 +69,7 @@ def state(tables: Tables) -> Any:
 
 
 def late(tables: Tables) -> Any:
-    return [[*key, entry and list(entry)] for key, entry in LateRuns(tables.runs).since("alice", 0)]
+    return [[*key, to_builtins(entry)] for key, entry in LateRuns(tables.runs).since("alice", 0)]
 
 
 def outcomes(tables: Tables) -> Any:

@@ -143,7 +143,7 @@ def test_a_week_is_read_in_few_requests(world: World) -> None:
         world.dynamodb.before = lambda name, seen=requests: seen.update([name])
         shown = summaries.between("alice", until_at - 7 * DAY_S, until_at, now)
         assert requests.total() <= 5 + first_look, requests
-    assert shown and sum(totals.statuses.total() for totals in shown.hourly.hours.values()) == 168
+    assert shown and sum(totals.runs for totals in shown.hourly.hours.values()) == 168
 
 
 def test_tag_and_target_select_jobs(world: World) -> None:

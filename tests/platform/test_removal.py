@@ -153,4 +153,4 @@ def test_ticks_write_down_the_runs_of_tenants_that_stay(
         world.run_until(f"2026-11-21T{time}Z")
         handler.handle({}, None)
     window = world.projector.windows.window("alice", at("2026-11-21T03:30:00Z"))
-    assert window and window.totals.statuses.total() == 10
+    assert window and window.totals.runs == 10

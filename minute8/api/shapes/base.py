@@ -83,6 +83,12 @@ NextCursor = Annotated[str | None, Meta(description="The `cursor` of the next pa
 class RequestBody(Struct, forbid_unknown_fields=True):
     """What a client sends."""
 
+    def __post_init__(self) -> None:
+        """Instants are handed on as plain integers, as whoever stores them expects."""
+        for name in self.__struct_fields__:
+            if isinstance(value := getattr(self, name), EpochSeconds):
+                setattr(self, name, int(value))
+
 
 class ResponseBody(Struct):
     """What the API returns."""

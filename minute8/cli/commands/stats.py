@@ -39,8 +39,8 @@ _COLUMNS: Final = (
 def merge_shown(summary: Summary, days: Iterable[Mapping[str, Any]]) -> None:
     """Add days as an answer shows them, with the values."""
     for day in days:
-        spreads = {name: day[name]["values"] for name in ("lateness_s", "duration_s")}
-        summary.merge([(day["date"], RunTotals.of_stored({**day, **spreads}))])
+        spreads = [dict(day[name]["values"]) for name in ("lateness_s", "duration_s")]
+        summary.merge([(day["date"], RunTotals(day["statuses"], day["reasons"], *spreads))])
 
 
 def stats(

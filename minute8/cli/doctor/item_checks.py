@@ -284,7 +284,7 @@ class ProjectionChecks:
     def _is_damaged(self, item: Item) -> bool:
         if item["pk"] == keys.PROJECTION:
             return rows_of(item) is None or not item["sk"].removeprefix("H").replace("#", "").isdecimal()
-        runs, window = ProjectedRuns(self.tables.runs), ProjectedWindow.from_item(item)
+        runs, window = ProjectedRuns(self.tables.runs), ProjectedWindow.shown(item)
         return not runs.is_whole(_tenant(item["pk"]), window)
 
     def _remake_window(self, key: keys.Key) -> None:
