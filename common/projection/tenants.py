@@ -16,9 +16,9 @@ from common.projection.totals import HOUR_S, LATE_S
 from common.projection.windows import ProjectedWindow
 from common.runs.states import FAILED, SKIPPED
 from common.storage import keys
+from common.storage.stored import packed, unpacked
 from common.storage.table import Query, Table
 from common.storage.wire import DAMAGE, Item
-from common.texts import packed, unpacked
 from common.timing.instants import DAY_S
 from common.timing.windows import WINDOW_S
 

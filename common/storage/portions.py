@@ -18,9 +18,9 @@ from common.cache import convert
 from common.storage.conflicts import ConditionFailed
 from common.storage.expressions import Attribute, unchanged
 from common.storage.keys import Key
+from common.storage.stored import packed, unpacked
 from common.storage.table import Table
 from common.storage.wire import DAMAGE, Item
-from common.texts import packed, unpacked
 
 
 class Head(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar
@@ -12,9 +14,18 @@ from common.cache import convert, decoder
 from common.errors import Damaged
 from common.storage.keys import Key
 from common.storage.wire import DAMAGE, Item
-from common.texts import packed, unpacked
 
 T = TypeVar("T")
+
+
+def packed(text: str) -> str:
+    """Compressed, as text."""
+    return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
+
+
+def unpacked(data: str) -> str:
+    """The inverse of `packed`."""
+    return zlib.decompress(base64.b64decode(data)).decode()
 
 
 class Stored(Struct, frozen=True):

@@ -24,9 +24,8 @@ from common.errors import Damaged
 from common.planning.execution import Execution
 from common.planning.packs import Pack, QueueMessage, Wake
 from common.storage import keys, stored
-from common.storage.stored import Stored
+from common.storage.stored import Stored, unpacked
 from common.storage.wire import from_wire, item_to_wire
-from common.texts import unpacked
 
 HERE: Final = Path(__file__).parent
 CASES: Final = [json.loads(line) for line in (HERE / "entities.jsonl").read_text().splitlines()]
@@ -77,8 +76,8 @@ def read_kinds() -> dict[str, type[Struct]]:
     for module in modules():
         for node in ast.walk(ast.parse(Path(module.__file__ or "").read_text())):
             if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in READERS:
-                what, *names = map(ast.unparse, node.args)
-                if what == "item" and names[0].isidentifier() and names[0][0].isupper():
+                source, *names = map(ast.unparse, node.args)
+                if source == "item" and names[0].isidentifier() and names[0][0].isupper():
                     kinds[names[0]] = getattr(module, names[0])
     return kinds
 
@@ -167,11 +166,11 @@ def golden_items(value: Any) -> Iterator[tuple[str, str]]:
 
 def test_each_kind_of_row_has_an_item() -> None:
     lines = [json.loads(line) for file in HERE.glob("*.jsonl") for line in file.read_text().splitlines()]
-    found = set(golden_items(lines))
+    item_keys = set(golden_items(lines))
     rows = {name: patterns(row) for name, row in vars(keys).items() if isinstance(row, keys.Row)}
     without = {
         name
         for name, (pk, sk) in rows.items()
-        if not any(re.fullmatch(pk, key[0]) and re.fullmatch(sk, key[1]) for key in found)
+        if not any(re.fullmatch(pk, key[0]) and re.fullmatch(sk, key[1]) for key in item_keys)
     }
     assert without == WITHOUT_ITEM, f"an item of {without ^ WITHOUT_ITEM} {MISSING}"
