@@ -1,8 +1,10 @@
-"""Waits until an execution is due. Reads its job with the calendars, the manual override and the payload."""
+"""Waits until an execution is due, reads its job, and finds what the execution does now, or why it does nothing.
+
+Its calendars, its manual override and the turns of late runs are read only for jobs that have them.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,25 +12,27 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from common.cache import FairCache
 from common.clock import Clock
-from common.jobs.former_jobs import JobName, load_jobs
 from common.jobs.job import Job
-from common.jobs.spec import PAYLOAD_PATCH
 from common.jobs.stored_text import StoredText
 from common.planning.execution import BACKFILL_PREFIX, MANUAL_PREFIX, OWN_PAYLOAD_PREFIX, SCHEDULE, Execution
 from common.runs import states
+from common.runs.records import Runs
 from common.storage import keys
 from common.storage.table import Table
 from common.storage.wire import DAMAGE
-from executor.admission import Skip
+from common.tenants.rules_cache import KnownTenants
+from common.tenants.tenant import TenantRules
+from common.timing.windows import MISSED_AFTER_S
+from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late
+from executor.calling import NO_TURN, Turns
 
 if TYPE_CHECKING:
     from common.jobs.calendars import RememberedCalendars
-    from common.jobs.large_texts import LargeTexts
+    from executor.throttled import ThrottledRetries
 
-# Of the memory of 512 MB.
-MAX_KEPT_BYTES: Final = 16 * 1024 * 1024
+# Most batches are over by then.
+_AFTER_TURN_S: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,10 @@ class DueJobs:
     """Waits for the second of executions, and reads their jobs, calendars and manual overrides."""
 
     jobs: Table
+    tenants: KnownTenants
+    turns: Turns
+    runs: Runs
+    throttled: ThrottledRetries
     clock: Clock
 
     def wait_until(self, due_at: int) -> None:
@@ -46,64 +54,76 @@ class DueJobs:
 
     def load(self, execution: Execution) -> Job | None:
         """The job of this execution, which may be corrupt; None if it never existed."""
-        name = execution.tenant, execution.job_id
-        return load_jobs(self.jobs, [name]).get(name)
+        from common.jobs.corrupt import stored_job  # executors rarely read a job alone
 
-    def load_together(self, executions: Sequence[Execution]) -> Mapping[JobName, Job]:
+        name = execution.tenant, execution.job_id
+        if item := self.jobs.get(keys.job(*name)):
+            return stored_job(item)
+        from common.jobs.former_jobs import former_job
+
+        former = self.jobs.get(keys.former_job(*name))
+        return former_job(former) if former else None
+
+    def load_together(self, executions: Sequence[Execution]) -> Mapping[tuple[str, str], Job]:
         """The jobs of these executions that one request brings.
 
         It leaves out jobs that are throttled, cannot be read, or do not exist: `load` finds out which.
         """
         names = dict.fromkeys((execution.tenant, execution.job_id) for execution in executions)
-        jobs: dict[JobName, Job] = {}
+        jobs: dict[tuple[str, str], Job] = {}
         for item in self.jobs.get_some([keys.job(*name) for name in names]):
             with suppress(*DAMAGE):
                 job = Job.from_item(item)
                 jobs[job.tenant, job.job_id] = job
         return jobs
 
-    def as_planned_now(
-        self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
-    ) -> Execution | Skip:
-        """The execution as the present schedule has it; the same if this schedule planned it, which costs nothing."""
-        if execution.trigger != SCHEDULE or execution.schedule_revision == job.schedule_revision:
-            return execution
-        from common.jobs.calendars import Calendars, MissingCalendar
-        from common.jobs.revisions import End, as_planned_now
+    def to_call(
+        self, execution: Execution, job: Job | None, rules: TenantRules | None, now: float
+    ) -> tuple[Execution, Job | Skip | Wait]:
+        """The execution as the present schedule has it, and the job to call, or what becomes of the execution."""
+        skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job)
+        wait = put_off(execution, job, skip, now) if skip else None
+        if job is None or isinstance(wait, Skip):
+            return execution, wait if isinstance(wait, Skip) else Skip("deleted", "")
+        if not job.schedule.named_calendars:
+            return self._planned(execution, job, wait, now)
+        with self.turns.of(job.tenant) as turn:
+            if turn is None:
+                return execution, Wait(int(now) + _AFTER_TURN_S, NO_TURN.error)
+            return self._planned(execution, job, wait, now, turn.calendars)
 
-        try:
-            excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
-        except MissingCalendar as missing:
-            return Skip(states.INVALID, str(missing))
-        planned = as_planned_now(execution, job, excluded)
-        return Skip(*planned) if isinstance(planned, End) else planned
+    def _planned(
+        self,
+        execution: Execution,
+        job: Job,
+        wait: Wait | None,
+        now: float,
+        calendars: RememberedCalendars | None = None,
+    ) -> tuple[Execution, Job | Skip | Wait]:
+        """As `to_call`. `calendars`: None if the job names none."""
+        planned = _as_planned_now(execution, job, calendars)
+        if isinstance(planned, Skip):
+            return execution, (calendars and _excluded(execution, job, calendars)) or planned
+        if planned.due_at > now and not wait:
+            return planned, job
+        return planned, (
+            too_late(planned, job, now)
+            or wait
+            or (calendars and _excluded(planned, job, calendars))
+            or self._in_turn(planned, job, now)
+            or self._overridden(planned, job, calendars)
+        )
 
-    def excluded(
-        self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
-    ) -> Skip | None:
-        """Why the calendars that the job names exclude the execution's date. None if they do not.
-
-        The date is checked again when the execution is due: a date stored a minute ago stops executions that were
-        planned before. Later attempts of a started run are not checked, nor are runs that a person starts.
-        """
-        if not job.schedule.named_calendars or execution.trigger != SCHEDULE or execution.attempt > 1:
+    def _in_turn(self, execution: Execution, job: Job, now: float) -> Wait | None:
+        """What comes late, such as after an outage, waits for a second that no other late run of the job has."""
+        if execution.attempt > 1 or execution.trigger != SCHEDULE or not is_late(execution, now):
             return None
-        # Most jobs name no calendar, and their executions compute no times.
-        from common.jobs.calendars import Calendars, MissingCalendar
-        from common.timing.excluded_days import of_parts
-        from common.timing.fires import first_firing, local_date
-
-        at = execution.fire_at
-        try:
-            excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
-        except MissingCalendar as missing:
-            return Skip(states.INVALID, str(missing))
-        for part, days in of_parts(job.schedule, excluded):
-            date = local_date(part, at)
-            if date in days and first_firing(job.schedule, at, excluded=excluded) is None:
-                or_outside = ", or in none that it includes" if part.include_calendars else ""
-                return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names{or_outside}")
-        return None
+        if self.runs.get(execution):  # it has waited, or was claimed
+            return None
+        at = self.throttled.turn_at(job, execution)
+        if at is None or at <= now:
+            return None
+        return Wait(at, "it is late, and other late runs of the job are before it", is_told=False)
 
     def as_scheduled(
         self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
@@ -116,18 +136,18 @@ class DueJobs:
         if not schedules or execution.trigger_id.startswith((MANUAL_PREFIX, OWN_PAYLOAD_PREFIX)):
             return job
         # Most jobs have one schedule, and their executions compute no times.
-        from common.jobs.calendars import Calendars, MissingCalendar
+        from common.jobs.calendars import MissingCalendar
         from common.timing.excluded_days import NO_DAYS, Excluded
         from common.timing.fires import first_firing
 
         excluded: Excluded = NO_DAYS
-        if job.schedule.named_calendars:
+        if calendars:
             with suppress(MissingCalendar):
-                excluded = (calendars or Calendars(self.jobs)).excluded(job.tenant, job.schedule)
+                excluded = calendars.excluded(job.tenant, job.schedule)
         place = first_firing(job.schedule, execution.fire_at, excluded=excluded)
         return job if place is None else replace(job, spec=replace(job.spec, schedule=schedules[place]))
 
-    def overridden(
+    def _overridden(
         self, execution: Execution, job: Job, calendars: RememberedCalendars | None = None
     ) -> Job | Skip:
         """The job with what a person requested for this run: a payload of its own, or that its backfill ends.
@@ -150,30 +170,50 @@ class DueJobs:
         return self.as_scheduled(execution, job, calendars)
 
 
-class Payloads:
-    """Reads and keeps payloads."""
+def _as_planned_now(
+    execution: Execution, job: Job, calendars: RememberedCalendars | None
+) -> Execution | Skip:
+    """The execution as the present schedule has it; the same if this schedule planned it, which costs nothing."""
+    if execution.trigger != SCHEDULE or execution.schedule_revision == job.schedule_revision:
+        return execution
+    from common.jobs.calendars import MissingCalendar
+    from common.jobs.revisions import End, as_planned_now
+    from common.timing.excluded_days import NO_DAYS
 
-    def __init__(self, texts: LargeTexts, most_bytes: int = MAX_KEPT_BYTES) -> None:
-        self._texts = texts
-        self._kept: FairCache[str] = FairCache(most_bytes, lambda text: len(text.encode()))
+    try:
+        excluded = calendars.excluded(job.tenant, job.schedule) if calendars else NO_DAYS
+    except MissingCalendar as missing:
+        return Skip(states.INVALID, str(missing))
+    planned = as_planned_now(execution, job, excluded)
+    return Skip(*planned) if isinstance(planned, End) else planned
 
-    def of(self, job: Job) -> str:
-        """The text of the job's payload, with the patch of the schedule that fired.
 
-        Raises MissingText, Busy, and whatever else a read raises.
-        """
-        text = self._stored(job)
-        if (patch := job.spec.schedule.get(PAYLOAD_PATCH)) is None:
-            return text
-        from common.jobs.placeholders import patched_text  # few jobs have a patch
+def _excluded(execution: Execution, job: Job, calendars: RememberedCalendars) -> Skip | None:
+    """Why the calendars that the job names exclude the execution's date. None if they do not.
 
-        # One for all executions of its fire times: of a large payload it takes tens of milliseconds.
-        key = (job.tenant, job.job_id, job.payload.sha256, json.dumps(patch))
-        return self._kept.get(key, job.tenant, lambda: patched_text(text, patch))
+    The date is checked again when the execution is due: a date stored a minute ago stops executions that were
+    planned before. Later attempts of a started run are not checked, nor are runs that a person starts.
+    """
+    if execution.trigger != SCHEDULE or execution.attempt > 1:
+        return None
+    # Most jobs name no calendar, and their executions compute no times.
+    from common.jobs.calendars import MissingCalendar
+    from common.timing.excluded_days import of_parts
+    from common.timing.fires import first_firing, local_date
 
-    def _stored(self, job: Job) -> str:
-        payload = job.payload
-        if payload.text is not None:
-            return payload.text
-        name = (job.tenant, job.job_id, payload.sha256)
-        return self._kept.get(name, job.tenant, lambda: self._texts.texts(*name[:2], [payload])[0])
+    at = execution.fire_at
+    try:
+        excluded = calendars.excluded(job.tenant, job.schedule)
+    except MissingCalendar as missing:
+        return Skip(states.INVALID, str(missing))
+    for part, days in of_parts(job.schedule, excluded):
+        date = local_date(part, at)
+        if date in days and first_firing(job.schedule, at, excluded=excluded) is None:
+            or_outside = ", or in none that it includes" if part.include_calendars else ""
+            return Skip(states.EXCLUDED, f"{date} is in a calendar that the job names{or_outside}")
+    return None
+
+
+def is_late(execution: Execution, now: float) -> bool:
+    """Whether ticks no longer plan what was due then."""
+    return now - execution.due_at > MISSED_AFTER_S

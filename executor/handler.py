@@ -16,10 +16,9 @@ from common.deployment import Deployment
 from common.planning.packs import hold_s, is_wake
 from common.storage import aws
 from executor.batch import execute_batch
-from executor.pipeline import EVENT_TIMEOUT_S, Executor
+from executor.pipeline import EVENT_TIMEOUT_S, Executor, Message
 from executor.recorder import Report, has_started, service_level
 from executor.redelivery import Redelivery
-from executor.stages import Message
 from executor.targets import clients, kinds
 from executor.threads import MAX_EVENTS_AT_ONCE
 

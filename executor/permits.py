@@ -66,7 +66,8 @@ class Permits:
 
     def attempt_ended(self, job: Job | None, claim: Claim) -> None:
         """Free the attempt's permits."""
-        self.holders.free(permits_of(job, claim))
+        if permits := permits_of(job, claim):
+            self.holders.free(permits)
 
     def retries(self, job: Job | None, claim: Claim, next_at: float, work_until: float) -> None:
         """Keep the permits of a run whose next attempt is due at `next_at`.

@@ -15,8 +15,8 @@ from common import telemetry
 from common.clock import Clock
 from common.deployment import Deployment
 from common.jobs.job import CORRUPT, Job
-from common.jobs.placeholders import PayloadFormats
 from common.jobs.spec import returns_result
+from common.limits import MAX_HOLD_S
 from common.planning.execution import SCHEDULE, Execution
 from common.runs.claims import Callback, Claim
 from common.runs.holders import Holders
@@ -27,43 +27,91 @@ from common.storage.aws import on_first_use
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import ACTIVE, SUSPENDED, TenantRules
 from common.timing.instants import DAY_S
-from common.timing.windows import MISSED_AFTER_S
-from executor.admission import Skip, Wait, admit, admit_tenant, put_off, too_late
-from executor.calling import NO_TURN, PayloadReader, Sending, Turns
+from executor.admission import Skip, Wait
+from executor.calling import Admitted, CallDelay, Called, Calls, Claimed, Payloads, Sending, Turns
 from executor.conflict import Conflict, TakeOver, decide
-from executor.due_jobs import DueJobs, Payloads
+from executor.due_jobs import DueJobs, is_late
 from executor.permits import Permits
 from executor.recorder import Recorder, Report
 from executor.run_end import DeadLetters, RunEnd
-from executor.stages import (
-    Admitted,
-    CallDelay,
-    Called,
-    Claimed,
-    Decided,
-    Delivery,
-    Held,
-    Loaded,
-)
 from executor.targets import Kind
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 
 if TYPE_CHECKING:
-    from common.jobs.calendars import RememberedCalendars
-    from executor.durable import DurableExecutions
     from executor.failure_streak import FailureStreak
     from executor.secrets import JobSecrets
-    from executor.stops import Stops
+    from executor.started import Started
     from executor.throttled import ThrottledRetries
 
 # The time between claim and call is short.
 _LEASE_MARGIN_S: Final = 5
-# Most batches are over by then.
-_AFTER_TURN_S: Final = 15
 # Sending an event takes milliseconds.
 EVENT_TIMEOUT_S: Final = 10
 # What is claimed and not yet called waits for the lease if the executor dies. A later claim notes earlier calls.
 CLAIMS_AT_ONCE: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message of the executions queue, with the receipt handle and the delivery count of SQS."""
+
+    message_id: str
+    body: str
+    receipt: str = ""
+    receives: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One execution that a message delivers. `body` is the message that it would have alone.
+
+    `execution` is None if the body cannot be read. `received_at` is when the batch arrived. `position`: in its message.
+    `handed_over`: the positions of the message's executions that were handed over, as far as this process knows.
+    """
+
+    message: Message
+    body: str
+    execution: Execution | None
+    received_at: float
+    position: int = 0
+    handed_over: set[int] = field(default_factory=set, compare=False)
+
+    @property
+    def is_in_pack(self) -> bool:
+        """Whether the message also delivers other executions."""
+        return self.body != self.message.body
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the execution is due too late to be held."""
+        return self.execution is not None and self.execution.visible_at - self.received_at > MAX_HOLD_S
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """An execution that is due, and its delivery."""
+
+    delivery: Delivery
+    execution: Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A due execution with its current job. None: the job does not exist."""
+
+    delivery: Delivery
+    execution: Execution
+    job: Job | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An attempt that is not made, and why. `claim` is the claim that would have been written."""
+
+    claim: Claim
+    job: Job | None
+    verdict: Skip | Wait | Conflict
+
 
 Progress = Delivery | Held | Loaded | Admitted | Claimed | Sending | Called | Decided | Report
 # Is told each result that was recorded, and since when it was being recorded.
@@ -81,10 +129,7 @@ class Executor:
     clock: Clock
     kinds: Mapping[str, Kind]
     tenants: KnownTenants
-    payload_formats: PayloadFormats
-    payload_of: PayloadReader
-    secrets: JobSecrets
-    turns: Turns
+    calls: Calls
     # Where targets reach the API.
     api_url: str = ""
     stage: str = ""
@@ -99,9 +144,10 @@ class Executor:
         """The executor of a deployment. What most batches do not need is made, and imported, on its first use."""
         clock, queue, rules = deployment.clock, deployment.queue, deployment.rules
         jobs, runs = deployment.tables.jobs, deployment.runs
-        due_jobs, payloads = DueJobs(jobs, clock), Payloads(on_first_use(lambda: deployment.texts))
+        turns, payloads = Turns(jobs), Payloads(on_first_use(lambda: deployment.texts))
+        throttled = on_first_use(lambda: _throttled(deployment))
+        due_jobs = DueJobs(jobs, rules, turns, runs, throttled, clock)
         permits = Permits(Holders(deployment.tables.runs, queue, clock))
-        turns = Turns(jobs)
         letters = DeadLetters(runs, rules, PAYLOAD_FORMATS, payloads.of, due_jobs.as_scheduled, turns, clock)
         run_end = RunEnd(
             failure_streak=on_first_use(lambda: _failure_streak(deployment)),
@@ -113,19 +159,14 @@ class Executor:
             queue=queue,
             clock=clock,
         )
-        postponed, stops = (
-            on_first_use(lambda: deployment.postponed),
-            on_first_use(lambda: _stops(deployment)),
-        )
         recorder = Recorder(
             runs=runs,
             permits=permits,
             run_end=run_end,
             queue=queue,
-            postponed=postponed,
-            stops=stops,
-            durables=on_first_use(lambda: _durables(deployment)),
-            throttled=on_first_use(lambda: _throttled(deployment)),
+            postponed=on_first_use(lambda: deployment.postponed),
+            started=on_first_use(lambda: _started(deployment)),
+            throttled=throttled,
             clock=clock,
         )
         return cls(
@@ -136,10 +177,9 @@ class Executor:
             clock=clock,
             kinds=kinds,
             tenants=rules,
-            payload_formats=PAYLOAD_FORMATS,
-            payload_of=payloads.of,
-            secrets=on_first_use(lambda: _secrets(deployment)),
-            turns=turns,
+            calls=Calls(
+                clock, PAYLOAD_FORMATS, payloads.of, on_first_use(lambda: _secrets(deployment)), turns
+            ),
             api_url=deployment.settings.api_url,
             stage=deployment.settings.stage,
         )
@@ -161,7 +201,7 @@ class Executor:
             case Admitted():
                 return self._claim(progress)
             case Claimed():
-                return self.sending(progress).finish()
+                return self.calls.begin(progress).finish()
             case Sending():
                 return progress.finish()
             case Called() | Decided():
@@ -183,10 +223,6 @@ class Executor:
             progress = _or_each_alone(stage, progress)
         for first in range(0, len(progress), CLAIMS_AT_ONCE):
             yield self._claim_together(progress[first : first + CLAIMS_AT_ONCE])
-
-    def sending(self, claimed: Claimed) -> Sending:
-        """The call of a claimed attempt, before its first step."""
-        return Sending(claimed, self.clock, self.payload_formats, self.payload_of, self.secrets, self.turns)
 
     def is_unclaimed(self, execution: Execution) -> bool:
         """Whether no message has claimed this attempt."""
@@ -230,10 +266,10 @@ class Executor:
         message_id = loaded.delivery.message.message_id
         rules = self.tenants.rules(loaded.execution.tenant, now)
         retention_s = _kept_s(rules)
-        execution, job = self._to_call(loaded, rules, now)
+        execution, job = self.due_jobs.to_call(loaded.execution, loaded.job, rules, now)
         if isinstance(job, Skip | Wait):
             return Decided(Claim(execution, message_id, now, now, retention_s=retention_s), loaded.job, job)
-        if execution.visible_at > loaded.execution.visible_at and execution.visible_at > now:
+        if execution is not loaded.execution and loaded.execution.visible_at < execution.visible_at > now:
             self.recorder.postponed.send(execution)
             return Report("sent_on", execution)
         kind = self.kinds[job.spec.target["kind"]]
@@ -241,7 +277,7 @@ class Executor:
         is_awaited = returns_result(job.spec.target) or callback is not None
         durable = None
         if job.spec.target.get("durable"):
-            from executor.durable import name_of  # most executors never need it
+            from executor.started import name_of  # most executors never need it
 
             durable = Durable.of(execution.attempt, name_of(self.stage, execution), job.spec.target)
         timeout_s = job.spec.timeout_s if is_awaited and not durable else EVENT_TIMEOUT_S
@@ -255,7 +291,7 @@ class Executor:
             concurrency_key=job.spec.concurrency.key if job.spec.concurrency else "",
             durable=durable,
         )
-        return Admitted(loaded.delivery, claim, job, kind, timeout_s, is_awaited)
+        return Admitted(loaded.delivery.handed_over, claim, job, kind, timeout_s, is_awaited)
 
     def _admit_all(self, batch: Sequence[Progress]) -> list[Progress]:
         """Decide about those that need no request of their own, and whose tenants' rules are known."""
@@ -277,54 +313,6 @@ class Executor:
             return None
         url = f"{self.api_url}/v1/runs/{execution.execution_id}/callback"
         return Callback(url, job.spec.callback_timeout_s)
-
-    def _to_call(
-        self, loaded: Loaded, rules: TenantRules | None, now: float
-    ) -> tuple[Execution, Job | Skip | Wait]:
-        """The execution as the present schedule has it, and the job to call, or what becomes of the execution."""
-        execution, job = loaded.execution, loaded.job
-        skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job)
-        wait = put_off(execution, job, skip, now) if skip else None
-        if job is None or isinstance(wait, Skip):
-            return execution, wait if isinstance(wait, Skip) else Skip("deleted", "")
-        if not job.schedule.named_calendars:
-            return self._planned(execution, job, wait, now)
-        with self.turns.of(job.tenant) as turn:
-            if turn is None:
-                return execution, Wait(int(now) + _AFTER_TURN_S, NO_TURN.error)
-            return self._planned(execution, job, wait, now, turn.calendars)
-
-    def _planned(
-        self,
-        execution: Execution,
-        job: Job,
-        wait: Wait | None,
-        now: float,
-        calendars: RememberedCalendars | None = None,
-    ) -> tuple[Execution, Job | Skip | Wait]:
-        planned = self.due_jobs.as_planned_now(execution, job, calendars)
-        if isinstance(planned, Skip):
-            return execution, self.due_jobs.excluded(execution, job, calendars) or planned
-        if planned.due_at > now and not wait:
-            return planned, job
-        return planned, (
-            too_late(planned, job, now)
-            or wait
-            or self.due_jobs.excluded(planned, job, calendars)
-            or self._in_turn(planned, job, now)
-            or self.due_jobs.overridden(planned, job, calendars)
-        )
-
-    def _in_turn(self, execution: Execution, job: Job, now: float) -> Wait | None:
-        """What comes late, such as after an outage, waits for a second that no other late run of the job has."""
-        if execution.attempt > 1 or execution.trigger != SCHEDULE or not _is_late(execution, now):
-            return None
-        if self.runs.get(execution):  # it has waited, or was claimed
-            return None
-        at = self.recorder.throttled.turn_at(job, execution)
-        if at is None or at <= now:
-            return None
-        return Wait(at, "it is late, and other late runs of the job are before it", is_told=False)
 
     def _claim(self, attempt: Admitted) -> Claimed | Decided:
         """Claim one attempt, with its permits: take a dead executor's attempt over, or report the conflict."""
@@ -384,19 +372,20 @@ class Executor:
         A claim that was sent before may have been written: then that lease stays.
         """
         # A copy: other threads add to it.
-        bits = sum(1 << position for position in attempt.delivery.handed_over.copy())
+        bits = sum(1 << position for position in attempt.handed_over.copy())
         is_first = attempt.claim.called_at is None
         lease_until = _lease_until(attempt.timeout_s, now) if is_first else attempt.claim.lease_until
         claim = replace(attempt.claim, lease_until=lease_until, called_at=now + delay.s, handed_over=bits)
         return Claimed(attempt, claim, now, delay)
 
     def _record(self, item: Called | Decided) -> Report:
-        job = item.job if isinstance(item, Decided) else item.claimed.attempt.job
-        if self.note is None:
-            return self.recorder.record(item.claim, job, item.verdict)
         from_at = self.clock.now()
-        report = self.recorder.record(item.claim, job, item.verdict)
-        self.note(item, report, from_at)
+        if isinstance(item, Called):
+            report = self.recorder.called(item)
+        else:
+            report = self.recorder.not_called(item.claim, item.job, item.verdict)
+        if self.note:
+            self.note(item, report, from_at)
         return report
 
 
@@ -413,10 +402,6 @@ def _lease_until(timeout_s: float, now: float) -> float:
     return now + timeout_s + _LEASE_MARGIN_S
 
 
-def _is_late(execution: Execution, now: float) -> bool:
-    return now - execution.due_at > MISSED_AFTER_S
-
-
 def _is_plain(loaded: Loaded, now: float) -> bool:
     """Whether the run has no record before its claim, and no other run, person or calendar can prevent it."""
     execution, job = loaded.execution, loaded.job
@@ -426,7 +411,7 @@ def _is_plain(loaded: Loaded, now: float) -> bool:
         and execution.schedule_revision == job.schedule_revision
         and execution.attempt == 1
         and not execution.not_before_at
-        and not _is_late(execution, now)
+        and not is_late(execution, now)
         and job.spec.overlap == "allow"
         and job.spec.concurrency is None
         and not job.schedule.named_calendars
@@ -444,22 +429,16 @@ def _failure_streak(deployment: Deployment) -> FailureStreak:
     return FailureStreak(deployment.stored_jobs, deployment.tables.runs, deployment.events)
 
 
-def _stops(deployment: Deployment) -> Stops:
-    from executor.stops import Stops
-
-    return Stops(deployment.rules, deployment.clock)
-
-
 def _throttled(deployment: Deployment) -> ThrottledRetries:
     from executor.throttled import ThrottledRetries
 
     return ThrottledRetries(deployment.tables.runs, deployment.clock)
 
 
-def _durables(deployment: Deployment) -> DurableExecutions:
-    from executor.durable import DurableExecutions
+def _started(deployment: Deployment) -> Started:
+    from executor.started import Started
 
-    return DurableExecutions(deployment.rules, deployment.clock)
+    return Started(deployment.rules, deployment.clock)
 
 
 def _secrets(deployment: Deployment) -> JobSecrets:

@@ -21,6 +21,7 @@ from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from common.runs.run import Run
 from executor.admission import PASSING, WAITS_AFTER_S, Skip, Wait
+from executor.calling import Called
 from executor.conflict import (
     ComeAgain,
     Conflict,
@@ -38,12 +39,10 @@ from executor.conflict import (
 from executor.permits import Permits
 from executor.retry import retry_at
 from executor.run_end import RunEnd
-from executor.stages import Accepted, Dispatched, Verdict
 
 if TYPE_CHECKING:
     from common.planning.postponed import Postponed
-    from executor.durable import DurableExecutions
-    from executor.stops import Stops
+    from executor.started import Started
     from executor.throttled import ThrottledRetries
 
 Recorded = TypeVar("Recorded")
@@ -129,13 +128,23 @@ class Recorder:
     run_end: RunEnd
     queue: ExecutionsQueue
     postponed: Postponed
-    stops: Stops
-    durables: DurableExecutions
+    started: Started
     throttled: ThrottledRetries
     clock: Clock
 
-    def record(self, claim: Claim, job: Job | None, verdict: Verdict) -> Report:
-        """Write the result of an attempt; `claim` is the claim that was or would have been written.
+    def called(self, called: Called) -> Report:
+        """Write the result of an attempt that was made. A service that accepted an event has ended the attempt."""
+        attempt, outcome, claim = called.claimed.attempt, called.outcome, called.claim
+        job = attempt.job
+        is_accepted = claim.callback and (outcome.accepted or "url" not in job.spec.target)
+        if outcome.ok and (claim.durable or is_accepted):
+            return self._accepted(claim, job, outcome.started)
+        if outcome.ok and not attempt.is_awaited:
+            return self._dispatched(claim, job, outcome.started)
+        return self._outcome(claim, job, outcome)
+
+    def not_called(self, claim: Claim, job: Job | None, verdict: Skip | Wait | Conflict) -> Report:
+        """Write what becomes of an attempt that is not made; `claim` is the claim that would have been written.
 
         Raises:
             StillRunning: an earlier delivery holds the attempt, and its lease is not over.
@@ -147,12 +156,6 @@ class Recorder:
                 return self._wait(claim, job, verdict)
             case Conflict():
                 return self._conflict(claim, job, verdict)
-            case Dispatched():
-                return self._dispatched(claim, job, verdict.started)
-            case Accepted():
-                return self._accepted(claim, job, verdict.started)
-            case Outcome():
-                return self._outcome(claim, job, verdict)
 
     def _skip(self, claim: Claim, job: Job | None, skip: Skip) -> Report:
         execution, now = claim.execution, claim.started_at
@@ -241,9 +244,9 @@ class Recorder:
         return replace(report, is_late_end=True)
 
     def _look(self, claim: Claim, job: Job | None, conflict: Conflict, record: Run) -> Report:
-        from executor.durable import Ended, next_look_at  # most executors never need it
+        from executor.started import Ended, next_look_at  # most executors never need it
 
-        seen = self.durables.look(job, claim.execution, record)
+        seen = self.started.look(job, claim.execution, record)
         if isinstance(seen, Ended):
             ended_at = max(seen.at, record.started_at)
             return self._settle(claim, job, conflict, Settle(record, seen.outcome, ended_at))
@@ -259,7 +262,7 @@ class Recorder:
         record = self._while_leased(claim, lambda: self.runs.accept(claim, until, started))
         report = self._conflict(claim, job, Conflict(record))
         if report.result == "duplicate" and record and record.claim_token == claim.token:
-            return Report("accepted", claim.execution, claim.lateness_s)
+            return Report("accepted", claim.execution, claim.start.lateness_s)
         return replace(report, is_late_end=False)
 
     def _outcome(
@@ -267,7 +270,7 @@ class Recorder:
     ) -> Report:
         """Classify the result: success, retry, or permanent failure."""
         execution, now = claim.execution, self.clock.now()
-        work_until = claim.starts_at + job.work_s if job and outcome.unanswered else 0.0
+        work_until = claim.start.at + job.work_s if job and outcome.unanswered else 0.0
         next_at, outcome = self._next_at(job, execution, outcome, now, work_until)
         finished_at = settlement.ended_at if settlement else now
         if not self._while_leased(
@@ -278,15 +281,17 @@ class Recorder:
             return Report("duplicate", execution, detail="another has taken it over, or ended it")
         if next_at is not None:
             self._retry(claim, job, next_at, throttled=outcome.throttled, work_until=work_until)
-            return Report("retrying", execution, claim.lateness_s, outcome.error_type, outcome.throttled)
+            return Report(
+                "retrying", execution, claim.start.lateness_s, outcome.error_type, outcome.throttled
+            )
         if not self._work_goes_on(job, claim, work_until):
             self.permits.attempt_ended(job, claim)
         if outcome.ok:
             self.run_end.succeeded(job, execution)
-            return Report("succeeded", execution, claim.lateness_s)
+            return Report("succeeded", execution, claim.start.lateness_s)
         letter_error = self.run_end.failed(job, execution, outcome)
         return Report(
-            "failed", execution, claim.lateness_s, outcome.error_type, outcome.throttled, letter_error
+            "failed", execution, claim.start.lateness_s, outcome.error_type, outcome.throttled, letter_error
         )
 
     def _next_at(
@@ -323,7 +328,7 @@ class Recorder:
 
     def _stopped(self, job: Job | None, execution: Execution, record: Run) -> Run:
         """The record of a run that a person has ended, after what it started was stopped."""
-        problem, now = self.stops.stop(job, execution, record), self.clock.now()
+        problem, now = self.started.stop(job, execution, record), self.clock.now()
         if problem is None:  # there is nothing to stop
             return structs.replace(record, stopped_at=now)
         return self.runs.note_stopped(record, problem, now)
@@ -352,7 +357,7 @@ class Recorder:
             # The message comes again, and then only does what follows the run: the call is not repeated.
             self.runs.settle(claim.execution, claim.message_id)
             raise
-        return Report("dispatched", claim.execution, claim.lateness_s)
+        return Report("dispatched", claim.execution, claim.start.lateness_s)
 
     def _while_leased(self, claim: Claim, record: Callable[[], Recorded]) -> Recorded:
         """Record the result. Tries again while the lease lasts, since an unrecorded attempt is made again."""

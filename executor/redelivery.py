@@ -1,8 +1,4 @@
-"""What of a batch goes back to the queue, and when the queue delivers it again.
-
-An execution of a pack that nobody has claimed goes on as a message of its own. If anything else failed, the queue
-delivers the whole pack again. The records of its ended executions show that these have ended. The dispatched calls are
-settled before: otherwise they would be repeated, as after the death of their executor.
+"""When the executions queue delivers messages again.
 
 A message comes again soon after DynamoDB refused a request, or soon after a dead executor's lease. The queue's own
 timeout must exceed the function's, so without `Redelivery` each message would wait for minutes.
@@ -12,24 +8,17 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_Change
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import structs
-
 from common import telemetry
 from common.clock import Clock
-from common.limits import MAX_THREAD_WAIT_S
-from common.runs.run import Run
-from common.runs.states import DISPATCHED
-from executor.pipeline import Executor
-from executor.recorder import Report, StillRunning
-from executor.stages import Delivery, Message
-from executor.threads import Task, call_each, have_ended, in_a_thread
+from executor.pipeline import Delivery, Message
+from executor.recorder import StillRunning
+from executor.threads import Task, have_ended, in_a_thread
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -39,12 +28,10 @@ if TYPE_CHECKING:
     )
 
 # A batch of so many executions is hidden at its beginning, until an event's lease is over.
-_CROWD: Final = 20
+CROWD: Final = 20
 CROWD_HIDDEN_S: Final = 25
 # So many messages are deleted at once while more executions are claimed.
 FINISHED_AT_ONCE: Final = 2
-# As long as a single message waits before its second delivery.
-_WAIT_ALONE_S: Final = 3
 # After the end of a lease, so that a living executor has recorded its run by then.
 AFTER_LEASE_S: Final = 10
 # From the second delivery on, each wait is twice as long. So thirty deliveries outlast an outage of nearly four hours,
@@ -55,99 +42,9 @@ _MAX_WAIT_S: Final = 900
 _MAX_HIDDEN_S: Final = 43_200
 
 
-def learn_handed_over(executor: Executor, deliveries: Iterable[Delivery]) -> None:
-    """Learn what the claims of earlier deliveries of these packs noted. A message's first delivery costs no read."""
-    again = [delivery for delivery in deliveries if delivery.is_in_pack and delivery.message.receives > 1]
-    for delivery, record in zip(
-        again, call_each(lambda delivery: _record(executor, delivery), again), strict=True
-    ):
-        # The bits of another message mean other executions.
-        if record and record.claimed_by == delivery.message.message_id:
-            bits = record.handed_over
-            delivery.handed_over.update(n for n in range(bits.bit_length()) if bits >> n & 1)
-
-
 def _is_handed_over(deliveries: Sequence[Delivery]) -> bool:
     """Whether all of a message was handed over."""
     return len(deliveries[0].handed_over) == len(deliveries)
-
-
-def _record(executor: Executor, delivery: Delivery) -> Run | None:
-    with telemetry.tolerated("not known what was handed over: it is called again"):
-        return executor.runs.get(delivery.execution) if delivery.execution else None
-    return None
-
-
-def give_back(executor: Executor, task: Task) -> None:
-    """End a task that found no thread. Its execution goes on as a message of its own; a claimed attempt is throttled.
-
-    That is our failure: it costs the job none of its attempts.
-    """
-    delivery, task.future = task.delivery, Future[Report]()
-    if task.claimed:
-        task.refuse()
-    elif delivery.execution and _send_alone(executor, [delivery]):
-        task.future.set_result(Report("sent_on", delivery.execution))
-    else:
-        task.future.set_exception(TimeoutError(f"no thread within {MAX_THREAD_WAIT_S:g} s"))
-
-
-def messages_to_deliver_again(
-    executor: Executor, reports: Mapping[Task, Report], errors: Mapping[Task, Exception]
-) -> dict[Message, Exception]:
-    """The messages that the queue has to deliver again because of these errors, each with the longest-lasting error."""
-    claims = call_each(lambda task: _is_unclaimed(executor, task, errors[task]), list(errors))
-    unclaimed = [task for task, is_unclaimed in zip(errors, claims, strict=True) if is_unclaimed]
-    sent_alone: list[Task] = []
-    if unclaimed and _send_alone(executor, [task.delivery for task in unclaimed], _WAIT_ALONE_S):
-        sent_alone = unclaimed
-    by_message: defaultdict[Message, list[Exception]] = defaultdict(list)
-    for task, error in errors.items():
-        if task not in sent_alone:
-            by_message[task.delivery.message].append(error)
-    dispatched = [
-        task.delivery
-        for task, report in reports.items()
-        if report.result == DISPATCHED and task.delivery.message in by_message
-    ]
-    call_each(lambda delivery: _settle(executor, delivery), dispatched)
-    return {message: max(by_message[message], key=_lease_until) for message in by_message}
-
-
-def _send_alone(executor: Executor, deliveries: Iterable[Delivery], wait_s: int = 0) -> bool:
-    """Enqueue each execution as a message of its own. False if the queue did not take them."""
-    not_before_at = int(executor.clock.now()) + wait_s if wait_s else 0
-    executions = (delivery.execution for delivery in deliveries if delivery.execution)
-    with telemetry.tolerated("not sent on: the message comes again"):
-        executor.recorder.queue.send(
-            [
-                structs.replace(execution, not_before_at=max(execution.not_before_at, not_before_at))
-                for execution in executions
-            ]
-        )
-        return True
-    return False
-
-
-def _lease_until(error: Exception) -> float:
-    return error.until if isinstance(error, StillRunning) else 0.0
-
-
-def _is_unclaimed(executor: Executor, task: Task, error: Exception) -> bool:
-    """Whether certainly nobody has claimed the execution. Only packs are looked up: a single message comes again."""
-    delivery = task.delivery
-    if not delivery.is_in_pack or delivery.execution is None or isinstance(error, StillRunning):
-        return False
-    with telemetry.tolerated("not known whether claimed"):
-        return executor.is_unclaimed(delivery.execution)
-    return False
-
-
-def _settle(executor: Executor, delivery: Delivery) -> None:
-    if not delivery.is_in_pack or delivery.execution is None:
-        return
-    with telemetry.tolerated("not settled: its call is made again, as after a crash"):
-        executor.runs.settle(delivery.execution, delivery.message.message_id)
 
 
 class Hidden(NamedTuple):
@@ -174,26 +71,19 @@ class Redelivery:
         """Deliver a failed message after a growing wait, and a message that waits for a lease after its end."""
         self._hide({message: self._wait_s(message, error) for message, error in failed.items()})
 
-    def expect_death_of_crowd(self, deliveries: Sequence[Delivery]) -> Future[None] | None:
-        """Have SQS deliver a crowded batch again soon if this process dies, in a thread. None: it is not crowded.
+    def expect_death_of_crowd(self, deliveries: Sequence[Delivery]) -> Future[None]:
+        """Have SQS deliver a crowded batch again soon if this process dies, in a thread.
 
         Its executions share the price of the request. The queue's own timeout is that of the function.
         """
-        if len(deliveries) < _CROWD:
-            return None
         messages = dict.fromkeys(delivery.message for delivery in deliveries)
         return in_a_thread(lambda: self._hide(dict.fromkeys(messages, CROWD_HIDDEN_S)))
 
-    def expect_death(self, tasks: Sequence[Task], hiding: Future[None] | None = None) -> Hidden | None:
+    def expect_death(self, tasks: Sequence[Task]) -> Hidden | None:
         """Have SQS deliver the messages of slow tasks again soon if this process dies. None: no task is slow.
 
-        Most batches end before, and pay nothing. `hiding`: the request of `expect_death_of_crowd`.
+        Most batches end before `slow_after_s`, and pay nothing.
         """
-        all_ended = have_ended(tasks, self.slow_after_s)
-        if hiding:
-            hiding.result()  # it must not undo what follows
-        if all_ended:
-            return None
         slow = [task for task in tasks if task.lease_until and not task.future.done()]
         if not slow:
             return None

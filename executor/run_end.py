@@ -145,8 +145,8 @@ class RunEnd:
         """
         if record and job and job.not_running == "waits":  # somebody has cancelled it
             self.failure_streak.ran(job, execution)
-        is_same_job = job and job.state != DELETED and is_for_job(execution, job)
-        if is_same_job and execution.trigger_id.startswith(BACKFILL_PREFIX):
+        is_of_backfill = job and job.state != DELETED and execution.trigger_id.startswith(BACKFILL_PREFIX)
+        if job and is_of_backfill and is_for_job(execution, job):
             self.backfills.run_ended(execution, self.queue, int(self.clock.now()), record)
         if (
             job

@@ -13,8 +13,9 @@ from common.clock import Clock
 from common.planning.execution import SCHEDULE, Execution, trace_id, traceparent
 from common.tracing.export import MAX_SPANS, SpanExport
 from common.tracing.spans import Span, SpanId, is_sampled, short, span_number, tick_id
+from executor.calling import Called
+from executor.pipeline import Decided
 from executor.recorder import Report, has_started
-from executor.stages import Called, Decided
 from executor.targets import Kind, Target
 from executor.targets.events import Event
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache, partial
-from typing import Any, Final, TypeVar
+from socket import socket
+from typing import Any, Final, Generic, TypeVar
 
 from common import telemetry
 from common.cache import raised_by
 from common.limits import MAX_CALLS, MAX_EVENT_THREADS, MAX_EVENT_WAIT_S, MAX_THREAD_WAIT_S
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED
-from executor.calling import AnswerPoll, Sending
-from executor.pipeline import Executor, Progress
+from executor.calling import Admitted, Called, Claimed, Sending
+from executor.pipeline import Decided, Delivery, Executor, Progress
 from executor.recorder import Report
-from executor.stages import Admitted, Called, Claimed, Decided, Delivery
 
 # One thread sends as many over kept connections. The connections of both are kept.
 MAX_EVENTS_AT_ONCE: Final = 2 * MAX_EVENT_THREADS
@@ -33,6 +34,34 @@ _NO_THREAD: Final = Outcome(
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Waiting = TypeVar("Waiting")
+
+
+class AnswerPoll(Generic[Waiting]):
+    """Waits for answers on several sockets. Each socket has a value, which is returned when the answer has come."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, Waiting] = {}
+        self._poll = select.poll()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, answer: socket, value: Waiting) -> None:
+        """Wait for the answer on this socket, too, and keep its value."""
+        self._waiting[answer.fileno()] = value
+        self._poll.register(answer, select.POLLIN)
+
+    def answered_until(self, ends_at: float) -> Iterator[Waiting]:
+        """Each value when its answer has come, until this instant of `time.monotonic`."""
+        while self._waiting and (remaining_s := ends_at - time.monotonic()) > 0:
+            for number, _ in self._poll.poll(remaining_s * 1000):
+                self._poll.unregister(number)
+                yield self._waiting.pop(number)
+
+    def unanswered(self) -> list[Waiting]:
+        """The values whose answer has not come."""
+        return list(self._waiting.values())
 
 
 class Task:
@@ -70,11 +99,6 @@ class Task:
         return self.claimed.attempt if self.claimed else None
 
     @property
-    def takes_a_turn(self) -> bool:
-        """Whether the call takes long to prepare. False if that is not known yet."""
-        return self.attempt is not None and self.attempt.takes_a_turn
-
-    @property
     def is_event(self) -> bool:
         """Whether the call waits for no result. False if that is not known yet."""
         return self.attempt is not None and not self.attempt.is_awaited
@@ -97,7 +121,7 @@ class Task:
         if not self.is_ready_event:
             return False
         assert isinstance(self.progress, Claimed)
-        sending = self.progress = self._executor.sending(self.progress)
+        sending = self.progress = self._executor.calls.begin(self.progress)
         if called := sending.step():
             self.progress = called
         elif sending.waits_for:
@@ -151,7 +175,8 @@ def start(
         for delivery, progress in zip(deliveries[len(tasks) :], portion, strict=False):
             task = Task(executor, delivery, progress)
             tasks.append(task)
-            if task.takes_a_turn:
+            attempt = task.attempt  # None: not known yet
+            if attempt and attempt.takes_a_turn:
                 in_turns.append(task)
             elif len(answers) >= MAX_EVENT_THREADS and task.is_ready_event:
                 unsent.append((task, task.future))

@@ -19,7 +19,7 @@ from common.storage.wire import Expression
 from common.tenants.allowed_targets import Hold
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import Quotas, Tenant, TenantRules
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.manual_clock import ManualClock
 
 # Lambda refuses a message that has passed the same function about this often, unless its RecursiveLoop is Allow.

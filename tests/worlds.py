@@ -42,11 +42,10 @@ from common.tenants.secrets import SecretKey
 from common.tenants.webhook_secrets import WebhookSecrets
 from common.timing.schedule import Schedule
 from common.timing.slots import EVERYWHERE
-from executor.batch import execute_batch
-from executor.pipeline import Executor
+from executor.batch import deliveries_of, execute_batch
+from executor.pipeline import Executor, Message
 from executor.recorder import Report
 from executor.redelivery import Redelivery
-from executor.stages import Message, deliveries_of
 from executor.targets import Kind
 from executor.threads import Task
 from minute8.eventbridge.import_lines import ScheduleLines

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import to_builtins
 
@@ -51,6 +51,14 @@ def callback_hash(claim_token: str, token: str) -> str:
     return hashlib.sha256(f"{claim_token}:{token}".encode()).hexdigest()
 
 
+class Start(NamedTuple):
+    """When an attempt starts, how long it waited for its turn after other runs, and how late it is besides."""
+
+    at: float
+    waited_s: float
+    lateness_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The right to make one attempt, as the run's record shows it."""
@@ -64,7 +72,7 @@ class Claim:
     retention_s: int = UNSTARTED_KEPT_S
     # None: the call's answer is the end of the attempt.
     callback: Callback | None = None
-    # The executions of the same message that were handed over before, one bit each (`executor/redelivery.py`).
+    # The executions of the same message that were handed over before, one bit each (`executor/batch.py`).
     handed_over: int = 0
     # The concurrency key whose permit the attempt holds.
     concurrency_key: str = ""
@@ -81,27 +89,20 @@ class Claim:
         return By(self.execution.attempt, self.token, self.message_id, self.started_at)
 
     @property
-    def starts_at(self) -> float:
-        """The start of the attempt, as the record has it."""
-        return self.started_at if self.called_at is None else self.called_at
-
-    @property
-    def waited_s(self) -> float:
-        """How long the attempt waited for its turn after other runs: to the end of the second in which it had it."""
+    def start(self) -> Start:
+        """When the attempt starts, as the record has it."""
         execution = self.execution
-        if not self.permits or execution.not_before_at <= execution.due_at:
-            return 0.0
-        return max(0.0, min(self.starts_at, execution.not_before_at + 1) - execution.due_at)
-
-    @property
-    def lateness_s(self) -> float:
-        """From when the attempt was due, and had its turn, to its start."""
-        return max(0.0, self.starts_at - self.execution.due_at - self.waited_s)
+        at = self.started_at if self.called_at is None else self.called_at
+        waited_s = 0.0
+        if self.permits and execution.not_before_at > execution.due_at:
+            # To the end of the second in which it had its turn.
+            waited_s = max(0.0, min(at, execution.not_before_at + 1) - execution.due_at)
+        return Start(at, waited_s, max(0.0, at - execution.due_at - waited_s))
 
 
 def claim_fields(claim: Claim, status: str) -> Item:
     """The record of a run that is claimed for the first time, without its key."""
-    execution = claim.execution
+    execution, start = claim.execution, claim.start
     fields = {
         "tenant": execution.tenant,
         "job_id": execution.job_id,
@@ -110,18 +111,18 @@ def claim_fields(claim: Claim, status: str) -> Item:
         "attempt": execution.attempt,
         "claimed_by": claim.message_id,
         "claim_token": claim.token,
-        "started_at": claim.starts_at,
+        "started_at": start.at,
         "lease_until": claim.lease_until,
         "expires_at": int(claim.started_at) + claim.retention_s,
         "schedule_revision": execution.schedule_revision,
         "trigger": execution.trigger,
         "due_at": execution.due_at,
-        "lateness_s": claim.lateness_s,
-        "first_started_at": claim.starts_at,
+        "lateness_s": start.lateness_s,
+        "first_started_at": start.at,
         "claims": 1,
     }
-    if execution.attempt == 1 and claim.waited_s:
-        fields["waited_s"] = claim.waited_s
+    if execution.attempt == 1 and start.waited_s:
+        fields["waited_s"] = start.waited_s
     if claim.concurrency_key:
         fields["concurrency_key"] = claim.concurrency_key
     if claim.callback:
@@ -166,14 +167,15 @@ def takeover_update(claim: Claim, status: str, record: Run) -> Expression:
 
 def accept_update(claim: Claim, until: float, started: Sequence[str]) -> Expression:
     """The update by which the target has accepted the work: the run waits until then for a sign of life."""
+    start = claim.start
     written: Item = {
         "accepted_attempt": claim.execution.attempt,
         "lease_until": until,
         "expires_at": int(until) + claim.retention_s,
-        "started_at": claim.starts_at,
+        "started_at": start.at,
     }
     if claim.execution.attempt == 1:
-        written["lateness_s"] = claim.lateness_s
+        written["lateness_s"] = start.lateness_s
     if started:
         written["started_arns"] = list(started)
     return change(written, keep={"signs": 0})
@@ -219,11 +221,11 @@ def finish_update(
 
     `also`: further attributes of the record.
     """
-    execution = claim.execution
+    execution, start = claim.execution, claim.start
     written: Item = {
         "status": status,
         "finished_at": finished_at,
-        "duration_s": max(0.0, finished_at - claim.starts_at),
+        "duration_s": max(0.0, finished_at - start.at),
         **(also or {}),
     }
     removed = ["#lease_until"]
@@ -232,7 +234,7 @@ def finish_update(
     if claim.called_at is not None:
         written["started_at"] = claim.called_at
         if execution.attempt == 1:
-            written["lateness_s"] = claim.lateness_s
+            written["lateness_s"] = start.lateness_s
     throttles = execution.throttles + int(outcome.throttled)
     if outcome.throttled:
         written["throttles"] = throttles
@@ -245,7 +247,7 @@ def finish_update(
     words = [f"#{name} = :{name}" for name in written]
     values = {f":{name}": value for name, value in written.items()}
     if not outcome.throttled or throttles <= MAX_THROTTLES_KEPT:
-        attempt = _attempt(claim, outcome, finished_at)
+        attempt = _attempt(claim, start, outcome, finished_at)
         if execution.attempt - throttles + min(throttles, MAX_THROTTLES_KEPT) <= MAX_ATTEMPTS_KEPT:
             words.append("#attempts = list_append(if_not_exists(#attempts, :none), :attempts)")
             values |= {":none": [], ":attempts": [attempt]}
@@ -256,16 +258,16 @@ def finish_update(
     return Expression(f"SET {', '.join(words)} REMOVE {', '.join(removed)}", values)
 
 
-def _attempt(claim: Claim, outcome: Outcome, finished_at: float) -> Item:
+def _attempt(claim: Claim, start: Start, outcome: Outcome, finished_at: float) -> Item:
     """An attempt as the record keeps it."""
     item = {
         "attempt": claim.execution.attempt,
-        "started_at": claim.starts_at,
+        "started_at": start.at,
         "finished_at": finished_at,
         "outcome": "succeeded" if outcome.ok else "failed",
         **outcome.to_item(),
     }
-    return item if claim.called_at is None else item | {"lateness_s": claim.lateness_s}
+    return item if claim.called_at is None else item | {"lateness_s": start.lateness_s}
 
 
 @lru_cache(maxsize=16)

@@ -53,7 +53,8 @@ class Outcome:
 
     def __post_init__(self) -> None:
         for name, most_bytes in _MAX_FIELD_BYTES.items():
-            object.__setattr__(self, name, cut(getattr(self, name), most_bytes))
+            if text := getattr(self, name):
+                object.__setattr__(self, name, cut(text, most_bytes))
         if self.retry_after_s is not None:
             is_number = self.retry_after_s >= 0  # false for NaN
             object.__setattr__(

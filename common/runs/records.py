@@ -156,8 +156,9 @@ class Runs:
         )
 
     def _note_late_start(self, claim: Claim) -> None:
-        if claim.execution.attempt == 1:
-            self.note_late(claim.execution, claim.execution.visible_at, STARTED_AFTER_S, claim.started_at)
+        execution = claim.execution
+        if execution.attempt == 1 and claim.started_at - execution.visible_at > STARTED_AFTER_S:
+            self.note([execution], claim.started_at)
 
     def accept(self, claim: Claim, until: float, started: Sequence[str] = ()) -> Run | None:
         """Record that the target has accepted the work, and tells its end later. Returns the record as it is now.

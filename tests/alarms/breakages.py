@@ -17,7 +17,7 @@ from common.storage import keys
 from common.storage.table import Query
 from common.storage.wire import Expression
 from common.truth.truth import Truth
-from executor.stages import Message
+from executor.pipeline import Message
 from scripts.embedded.cloudwatch import Emitted
 from tests.alarms.stage import MAX_RECEIVES, Watched
 from tests.planning.test_shares import Fleet

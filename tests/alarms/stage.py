@@ -16,7 +16,7 @@ from typing import Any
 from common.runs.outcome import Outcome
 from executor import handler as executor
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from minute8.canary import handler as canary
 from scheduler import handler as scheduler
 from scheduler.tick import Scheduler

@@ -20,8 +20,8 @@ from common.platform.api_keys import Credential
 from common.runs.outcome import Outcome
 from executor import handler as executor_handler
 from executor.batch import execute_batch
+from executor.pipeline import Message
 from executor.recorder import Report
-from executor.stages import Message
 from minute8.api.http.refusals import log_refused
 from scheduler import handler
 from tests.scheduler_handler import serve

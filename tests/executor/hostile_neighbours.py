@@ -23,8 +23,7 @@ from common.planning.execution import Execution
 from common.registration.calendar_store import CalendarStore
 from common.runs.outcome import Outcome
 from executor.batch import execute_batch
-from executor.pipeline import Executor
-from executor.stages import Message
+from executor.pipeline import Executor, Message
 from executor.targets import Kind
 from scripts.embedded.strict.quota import Quota
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

@@ -18,7 +18,7 @@ from typing import Any
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from scripts.embedded.strict.quota import Quota
 from tests.executor.hostile_neighbours import MEMORY_MB, settle
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -79,7 +79,7 @@ def measured(name: str, *, share: bool) -> dict[str, float]:
         world.clock.move_to(due)
         began = time.perf_counter()
         execute_batch(world.executor, [Message(f"m{n}", Execution("hostile", "j", due, due, 1).encode())])
-        cpu_s.append(world.executor.turns.turn("hostile").used_s)
+        cpu_s.append(world.executor.calls.turns.turn("hostile").used_s)
         wall_s.append(called_at[-1] - began)
     assert len(called_at) == 6
     return {"cpu_s": min(cpu_s[1:]), "until_called_s": min(wall_s[1:])}

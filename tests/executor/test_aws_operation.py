@@ -15,7 +15,7 @@ from common.errors import InvalidInput
 from common.planning.execution import Execution
 from common.storage import aws_operations
 from common.storage.aws_operations import check_parameters, names_in, operation_of, service_name
-from executor.durable import name_of
+from executor.started import name_of
 from executor.targets import aws_services
 from minute8.eventbridge.mapping import definition_of
 

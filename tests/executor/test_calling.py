@@ -18,9 +18,8 @@ from common.runs.claims import Claim
 from common.runs.outcome import Outcome
 from common.storage.table import Table
 from common.storage.wire import from_wire, to_wire
-from executor.calling import PayloadReader, Sending, Turns
+from executor.calling import Admitted, CallDelay, Calls, Claimed, PayloadReader, Turns
 from executor.secrets import JobSecrets
-from executor.stages import Admitted, CallDelay, Claimed, Delivery, Message
 from executor.targets import Kind, answers
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from tests.manual_clock import ManualClock
@@ -48,20 +47,10 @@ def called(job: Job, raised: BaseException, payload_of: PayloadReader = inline_p
         raise raised
 
     claim = Claim(Execution("alice", "report", DUE, DUE, 1), "m-1", DUE, DUE + 30)
-    delivery = Delivery(Message("m-1", ""), "", claim.execution, DUE)
-    attempt = Admitted(delivery, claim, job, Kind(fails), timeout_s=5, is_awaited=True)
-    return (
-        Sending(
-            Claimed(attempt, claim, DUE, CallDelay()),
-            ManualClock(DUE),
-            PAYLOAD_FORMATS,
-            payload_of,
-            JobSecrets(None, SystemClock()),
-            Turns(Table(None, "test-jobs")),
-        )
-        .finish()
-        .outcome
-    )
+    attempt = Admitted(set(), claim, job, Kind(fails), timeout_s=5, is_awaited=True)
+    secrets, turns = JobSecrets(None, SystemClock()), Turns(Table(None, "test-jobs"))
+    calls = Calls(ManualClock(DUE), PAYLOAD_FORMATS, payload_of, secrets, turns)
+    return calls.begin(Claimed(attempt, claim, DUE, CallDelay())).finish().outcome
 
 
 @pytest.mark.parametrize(

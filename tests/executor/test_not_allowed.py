@@ -13,11 +13,10 @@ from common.planning.execution import Execution
 from common.registration import registry
 from common.runs.run import Durable
 from common.tenants.tenant import TenantRules
-from executor import durable as durable_module
 from executor import run_end
-from executor.durable import NOT_ALLOWED, DurableExecutions, GoesOn
+from executor import started as started_module
 from executor.run_end import DeadLetters
-from executor.stops import Stops
+from executor.started import NOT_ALLOWED, GoesOn, Started
 from executor.targets import aws_services
 from tests.manual_clock import ManualClock
 from tests.stand_ins import AnyTenant
@@ -53,7 +52,7 @@ def nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a request was sent")
 
     monkeypatch.setattr(aws_services, "stop", sent)
-    monkeypatch.setattr(durable_module, "client", sent)
+    monkeypatch.setattr(started_module, "client", sent)
     monkeypatch.setattr(run_end, "client", sent)
 
 
@@ -62,15 +61,15 @@ def test_nothing_is_stopped(world: World, name: str, rules: Any) -> None:
     target = {"kind": "step_functions", "arn": f"arn:aws:states:{HERE}:stateMachine:{name}"}
     stored = with_spec(world.registry.create("alice", "job", job(every="1h")), target=target)
     record: Any = SimpleNamespace(durable_execution=None, started_arns=[])
-    assert Stops(rules, ManualClock(0)).stop(stored, EXECUTION, record) == NOT_ALLOWED
+    assert Started(rules, ManualClock(0)).stop(stored, EXECUTION, record) == NOT_ALLOWED
 
 
 @REFUSED
 def test_no_durable_execution_is_looked_at_or_stopped(name: str, rules: Any) -> None:
     called = Durable(1, "attempt", f"arn:aws:lambda:{HERE}:function:{name}:live")
     record: Any = SimpleNamespace(durable_execution=called, started_at=0.0, started_arns=[], stop=None)
-    durables = DurableExecutions(rules, ManualClock(0))
-    assert durables.stop(called, EXECUTION, record) == NOT_ALLOWED
+    durables = Started(rules, ManualClock(0))
+    assert durables.stop(None, EXECUTION, record) == NOT_ALLOWED
     assert durables.look(None, EXECUTION, record) == GoesOn(NOT_ALLOWED)
 
 

@@ -22,7 +22,7 @@ from common.planning.execution import Execution
 from common.runs.run import Durable, Run
 from common.storage import aws
 from common.timing.schedule import EveryTiming, Schedule
-from executor.durable import DurableExecutions, Ended, GoesOn, name_of
+from executor.started import Ended, GoesOn, Started, name_of
 from executor.targets import aws_services, clients
 from minute8.eventbridge.mapping import definition_of
 from scripts.embedded import Embedded, kill, start
@@ -236,7 +236,7 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
     outcomes = [call_function(durable_target, durable_event(2), 20) for _ in range(3)]
     (started,) = {outcome.started for outcome in outcomes}
     assert ("/durable-execution/" in started[0], outcomes[2].accepted) == (True, True)
-    durables = DurableExecutions(AnyTenant(), SystemClock())
+    durables = Started(AnyTenant(), SystemClock())
     record = run_of(durable_target, started)
     assert durables.look(job, FIRE, record) == GoesOn()
     by_name = structs.replace(record, started_arns=())
@@ -251,10 +251,10 @@ def test_a_durable_function_is_started_once_and_followed_to_its_end(durable_targ
 def test_a_durable_execution_is_stopped(durable_target: dict[str, Any]) -> None:
     job = plain_job("alice", "report", MINUTELY, target=durable_target)
     started = call_function(durable_target, durable_event(3_600), 20).started
-    record, durable = run_of(durable_target, started), Durable.of(1, NAME, durable_target)
-    durables = DurableExecutions(AnyTenant(), SystemClock())
-    assert durables.stop(durable, FIRE, record) == ""
+    record = run_of(durable_target, started)
+    durables = Started(AnyTenant(), SystemClock())
+    assert durables.stop(job, FIRE, record) == ""
     end = durables.look(job, FIRE, record)
     assert isinstance(end, Ended)
     assert (end.outcome.permanent, end.outcome.error_type) == (True, "Stopped")
-    assert durables.stop(durable, FIRE, record) == "the durable execution had ended before: STOPPED"
+    assert durables.stop(job, FIRE, record) == "the durable execution had ended before: STOPPED"

@@ -10,8 +10,8 @@ import pytest
 
 from common.runs.outcome import Outcome
 from executor.batch import execute_batch
+from executor.pipeline import Message
 from executor.redelivery import Redelivery
-from executor.stages import Message
 from tests.worlds import World, at, job
 
 AFTER_LEASE_S = 10

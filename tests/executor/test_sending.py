@@ -23,10 +23,10 @@ from common.planning.packs import Pack
 from common.storage import connections, outgoing
 from executor import pipeline, threads
 from executor.batch import execute_batch
-from executor.calling import AnswerPoll
+from executor.pipeline import Message
 from executor.recorder import Report
-from executor.stages import Message
 from executor.targets import Kind, clients, lambda_function
+from executor.threads import AnswerPoll
 from tests.executor.contexts import US, call_function, event
 from tests.executor.servers import ReceivedRequest, Server, certificate_file, serving
 from tests.waiting import wait_until

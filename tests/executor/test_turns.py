@@ -21,7 +21,7 @@ from common.timing import excluded_days
 from executor import calling
 from executor.batch import execute_batch
 from executor.calling import Turns
-from executor.stages import Message
+from executor.pipeline import Message
 from scripts.embedded.strict import quota
 from tests.executor.hostile_neighbours import MEMORY_MB
 from tests.executor.hostile_preparation import JOBS

@@ -9,7 +9,7 @@ import pytest
 
 from common.runs.outcome import Outcome
 from common.storage import keys
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.faults.interleaving import Apart, Choose, anywhere, every_order, play, some_orders
 from tests.faults.stage import Stage, killed_after, staged
 from tests.faults.truth import everything_explained, index_is_right

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.faults.truth import everything_explained, index_is_right
 from tests.worlds import World, at, job
 

@@ -18,10 +18,10 @@ from common.planning.packs import Pack, lines
 from common.runs.outcome import Outcome
 from common.storage.keys import key_permits
 from executor import threads
-from executor.batch import execute_batch
-from executor.pipeline import Executor
+from executor.batch import deliveries_of, execute_batch
+from executor.calling import Admitted
+from executor.pipeline import Executor, Loaded, Message
 from executor.redelivery import Redelivery
-from executor.stages import Admitted, Loaded, Message, deliveries_of
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained
 from tests.faults.wire import KILLS, Fault

@@ -12,8 +12,8 @@ from common.planning.execution import Execution
 from common.planning.packs import Pack
 from common.runs.outcome import Outcome
 from executor import threads
-from executor.batch import execute_batch
-from executor.stages import Message, deliveries_of
+from executor.batch import deliveries_of, execute_batch
+from executor.pipeline import Message
 from tests.faults.stage import Stage, send_in_steps, staged
 from tests.faults.test_packs import OneThread
 from tests.faults.wire import Fault

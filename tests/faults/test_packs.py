@@ -19,7 +19,7 @@ from common.runs.records import Runs
 from common.storage.table import Table
 from executor import batch, threads
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.faults.stage import deliver_one, send_in_steps, staged
 from tests.faults.truth import everything_explained, index_is_right
 from tests.faults.wire import KILLS, Fault

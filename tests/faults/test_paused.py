@@ -87,7 +87,7 @@ class Pause:
 
 def observe(world: World, pause: Pause, wire: Wire, is_retried: bool) -> None:
     """Preparing a call is a step, too. The sleeper's call fails, and every other one succeeds."""
-    read = world.executor.payload_of
+    read = world.executor.calls.payload_of
 
     def payload_of(job: Job) -> str:
         wire.turn("payload", ELSEWHERE)
@@ -98,7 +98,8 @@ def observe(world: World, pause: Pause, wire: Wire, is_retried: bool) -> None:
         pause.callers.append(name := threading.current_thread().name)
         return Outcome(ok=name != SLEEPER, permanent=not is_retried, error_type="Boom")
 
-    world.executor, world.target.answer = replace(world.executor, payload_of=payload_of), answer
+    calls = replace(world.executor.calls, payload_of=payload_of)
+    world.executor, world.target.answer = replace(world.executor, calls=calls), answer
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ import pytest
 
 from common.planning.execution import Execution, UnreadableMessage
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.worlds import World, at, job
 
 GOOD: dict[str, Any] = {

@@ -13,7 +13,7 @@ from common.jobs.store import JobStore
 from common.planning.chores import Done
 from common.platform.tenants import Tenants
 from common.runs.outcome import Outcome
-from executor.stages import Message
+from executor.pipeline import Message
 from scheduler import removal
 from tests.worlds import World, at, job
 

@@ -16,7 +16,7 @@ from common.storage.wire import Item
 from common.tenants.rules_cache import KnownTenants
 from common.timing.instants import DAY_S
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.faults.truth import everything_explained
 from tests.worlds import World, at, job
 

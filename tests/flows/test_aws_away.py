@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from executor.stages import Message
+from executor.pipeline import Message
 from executor.targets.answers import refused_by_aws
 from scripts.parameters import DEFAULTS
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

@@ -9,8 +9,8 @@ import pytest
 
 from common.planning.execution import Execution
 from executor.batch import execute_batch
+from executor.pipeline import Message
 from executor.recorder import Report
-from executor.stages import Message
 from tests.worlds import World, at, job
 
 DUE = at("2026-11-21T03:15:00Z")

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import Conflict
 from common.runs.outcome import Outcome
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.worlds import World, at, job
 
 FAILS = Outcome(ok=False, permanent=True, error_type="Boom")

@@ -17,7 +17,7 @@ from common.errors import InvalidInput
 from common.planning.execution import parse_execution_id
 from common.storage import keys
 from common.storage.table import Query
-from executor import durable
+from executor import started as started_module
 from executor.targets import kinds, lambda_function
 from tests.executor.contexts import refused
 from tests.faults.wire import Killed
@@ -87,7 +87,7 @@ class FakeLambda:
 @pytest.fixture
 def functions(world: World, monkeypatch: pytest.MonkeyPatch) -> FakeLambda:
     fake = FakeLambda(world)
-    for module in (durable, lambda_function):
+    for module in (started_module, lambda_function):
         monkeypatch.setattr(module, "client", lambda *_: fake)
     world.executor = replace(world.executor, kinds=kinds(lambda *_: pytest.fail("no endpoint")), stage="test")
     return fake
@@ -308,7 +308,7 @@ def test_a_run_ends_whose_job_has_another_kind_of_target_since(
     if is_lost:
         functions.after.append(ReadTimeoutError(endpoint_url="https://lambda"))
     world.run_until(DUE)
-    monkeypatch.setattr(durable, "client", client)
+    monkeypatch.setattr(started_module, "client", client)
     world.registry.put(*KEY, job(at=DUE) | {"target": {"kind": "http", "url": "https://example.com/report"}})
     functions.end("SUCCEEDED")
     if is_cancelled:
@@ -481,6 +481,6 @@ def test_a_name_is_of_stage_execution_and_attempt(world: World, functions: FakeL
     body = json.loads(started["payload"])["minute8"]
     assert (body["durable_name"], "outcome_token" in body) == (name, False)
     execution = parse_execution_id("alice", body["execution_id"])
-    assert durable.name_of("test", structs.replace(execution, attempt=1)) == name
-    assert durable.name_of("prod", structs.replace(execution, attempt=1)) != name
-    assert durable.name_of("test", structs.replace(execution, attempt=2)) != name
+    assert started_module.name_of("test", structs.replace(execution, attempt=1)) == name
+    assert started_module.name_of("prod", structs.replace(execution, attempt=1)) != name
+    assert started_module.name_of("test", structs.replace(execution, attempt=2)) != name

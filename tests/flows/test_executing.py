@@ -12,8 +12,8 @@ from common.planning.execution import UnreadableMessage
 from common.runs.outcome import Outcome
 from common.runs.records import Runs
 from executor.batch import execute_batch
+from executor.pipeline import Message
 from executor.recorder import StillRunning
-from executor.stages import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong", log_tail="last words")

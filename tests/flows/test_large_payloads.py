@@ -86,7 +86,7 @@ def test_a_payload_that_no_job_names_any_more_expires(world: World) -> None:
     world.registry.create("alice", "job", job(cron="0 3 * * *", payload=payload_of(5_000)))
     loaded = world.store.get("alice", "job")
     world.registry.patch("alice", "job", {"payload": payload_of(6_000)})
-    assert world.executor.payload_of(loaded) == json.dumps(payload_of(5_000))
+    assert world.executor.calls.payload_of(loaded) == json.dumps(payload_of(5_000))
     expires_at = int(world.clock.now()) + SUPERSEDED_KEPT_S
     kept = {len(text["text"]): text.get("expires_at") for text in texts_of(world)}
     assert kept == {5_000: expires_at, 6_000: None}
@@ -136,7 +136,7 @@ def test_a_process_keeps_the_payloads_that_it_has_read(world: World) -> None:
     reads: list[str] = []
     world.dynamodb.before = reads.append
     for _ in range(3):
-        assert world.executor.payload_of(loaded)
+        assert world.executor.calls.payload_of(loaded)
     assert reads == ["batch_get_item"]
 
 

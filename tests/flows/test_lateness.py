@@ -14,7 +14,7 @@ from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.runs.states import DISPATCHED
 from common.storage import outgoing
-from executor.stages import CallDelay
+from executor.calling import CallDelay
 from executor.targets import Kind
 from minute8.api.views import run_view
 from tests.worlds import Killed, World, at, job

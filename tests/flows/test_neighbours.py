@@ -23,7 +23,7 @@ from common.storage import keys
 from common.tenants.rules_cache import KnownTenants
 from executor import calling, threads
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.faults.stage import send_in_steps, staged
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.simulation.partitions import Partition, PartitionedDynamoDB

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom", error="it went wrong")

@@ -10,7 +10,7 @@ import pytest
 from common.errors import InvalidInput
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.worlds import Killed, World, at, job
 
 FAILS = Outcome(ok=False, error_type="Boom")

@@ -39,8 +39,8 @@ def units_with(size: int) -> dict[str, float]:
     stored = world.store.get(*KEY)
     world.store.failures.add(stored, "20261121T030000Z#1")
     read_job, _ = measured(lambda: world.executor.due_jobs.jobs.get(keys.job(*KEY)))
-    read_payload, _ = measured(lambda: world.executor.payload_of(stored))
-    read_again, _ = measured(lambda: world.executor.payload_of(stored))
+    read_payload, _ = measured(lambda: world.executor.calls.payload_of(stored))
+    read_again, _ = measured(lambda: world.executor.calls.payload_of(stored))
     assert read_again == 0
     failing = world.store.get(*KEY)
     _, failed = measured(lambda: world.store.failures.add(failing, "20261121T030100Z#1"))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.worlds import World, at, job
 
 BEFORE, DUE = "2026-11-21T03:14:00Z", "2026-11-21T03:15:00Z"

@@ -13,8 +13,8 @@ from common.errors import InvalidInput
 from common.jobs.spec import Retry
 from common.planning.execution import Execution
 from common.runs.outcome import Outcome
+from executor.pipeline import Message
 from executor.retry import retry_at
-from executor.stages import Message
 from executor.throttled import interval_s, reserved
 from tests.worlds import Killed, World, at, job
 

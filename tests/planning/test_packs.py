@@ -14,7 +14,7 @@ from common.planning.packs import Pack, Wake, hold_s, is_wake, lines
 from common.planning.packs import packed as messages
 from common.planning.queue import ExecutionsQueue
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from scheduler.tick import Scheduler
 from tests.worlds import World, at, job
 

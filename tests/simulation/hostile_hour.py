@@ -32,7 +32,7 @@ from common.storage import aws_operations
 from common.storage.table import Table, Tables
 from common.tenants.tenant import Quotas
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from executor.targets.http_endpoint import Outgoing
 from scheduler import handler
 from tests.api.calls import Office

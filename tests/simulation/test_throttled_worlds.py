@@ -23,7 +23,7 @@ from common.storage.table import Query
 from common.tenants.rules_cache import KnownTenants
 from executor import threads
 from executor.batch import execute_batch
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
 from tests.simulation.partitions import READ_UNITS, Partition, PartitionedDynamoDB, Throughput
 from tests.worlds import ARN, World, at, job, make_world

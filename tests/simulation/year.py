@@ -15,7 +15,7 @@ from common.planning.packs import lines
 from common.registration.calendar_store import CalendarStore
 from common.storage import keys
 from common.storage.wire import from_wire
-from executor.stages import Message
+from executor.pipeline import Message
 from tests.simulation.faults import Fate, Slot, Wire, kill, slots
 from tests.simulation.ledger import Ledger
 from tests.simulation.memory_dynamodb import MemoryDynamoDB

@@ -1,6 +1,7 @@
-"""Durable functions: an attempt is one durable execution of Lambda, which its run follows to its end.
+"""What a call has started: it is stopped if a person wants it, and a durable execution is followed to its end.
 
-Lambda starts a name once, so a second delivery and a takeover after a dead executor start nothing twice.
+An attempt of a durable function is one durable execution. Lambda starts a name once, so a second delivery and a
+takeover after a dead executor start nothing twice.
 https://docs.aws.amazon.com/lambda/latest/dg/durable-execution-idempotency.html
 """
 
@@ -22,7 +23,8 @@ from common.runs.outcome import STOPPED, Outcome
 from common.runs.run import DURABLE_PREFIX, Durable, Run
 from common.tenants.allowed_targets import may_call
 from common.tenants.rules_cache import KnownTenants
-from executor.targets import answers
+from executor.calling import run_names
+from executor.targets import answers, aws_services
 from executor.targets.clients import client
 
 _TIMEOUT_S: Final = 10
@@ -64,8 +66,8 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class DurableExecutions:
-    """Looks at durable executions, and stops them. `rules` returns each tenant's rules."""
+class Started:
+    """Looks at what calls have started, and stops it. `rules` returns each tenant's: they must still allow it."""
 
     rules: KnownTenants
     clock: Clock
@@ -102,8 +104,21 @@ class DurableExecutions:
             outcome = outcome.without_words()
         return Ended(outcome, min(now, ended_at.timestamp()) if ended_at else now)
 
-    def stop(self, durable: Durable, execution: Execution, record: Run) -> str:
-        """Stop the durable execution. Returns why it could not be stopped; empty if it was."""
+    def stop(self, job: Job | None, execution: Execution, record: Run) -> str | None:
+        """Stop it. Returns why it could not be stopped, empty if it was, or None if there is nothing to stop so."""
+        if durable := record.durable_execution:
+            return self._stop_durable(durable, execution, record)
+        if job is None:
+            return "the job was deleted, and with it what to call"
+        target, arns = job.spec.target, record.started_arns
+        if not aws_services.can_stop(target) or (target["kind"] != "step_functions" and not arns):
+            return None
+        if not may_call(target, self.rules.rules(job.tenant, self.clock.now())):
+            return NOT_ALLOWED
+        outcome = aws_services.stop(target, {"minute8": run_names(execution)}, arns, _TIMEOUT_S)
+        return "" if outcome.ok else f"{outcome.error_type}: {outcome.error}"
+
+    def _stop_durable(self, durable: Durable, execution: Execution, record: Run) -> str:
         if not _is_named(durable):
             return _NOT_NAMED
         if problem := self._forbidden(durable, execution, self.clock.now()):
