@@ -99,10 +99,10 @@ class Deployment:
     @part
     def stored_jobs(self) -> JobStore:
         """The jobs; the author of changes is Minute8 itself."""
-        from common.jobs.guards import named_calendars, named_secrets
         from common.jobs.ledger import TenantLedger
+        from common.jobs.preconditions import named_calendars, named_secrets
         from common.jobs.store import JobStore
-        from minute8.eventbridge.guard import schedule_guard
+        from minute8.eventbridge.precondition import schedule_precondition
 
         jobs, tenants = self.tables.jobs, self.tables.tenants
         return JobStore(
@@ -112,7 +112,7 @@ class Deployment:
             clock=self.clock,
             rng=self.rng,
             ledger=TenantLedger(tenants, self.known_tenants),
-            guards=(named_calendars(jobs), named_secrets(tenants), schedule_guard(jobs)),
+            preconditions=(named_calendars(jobs), named_secrets(tenants), schedule_precondition(jobs)),
             webhook_secrets=self.webhook_secrets,
             events=self.events,
         )

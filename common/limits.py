@@ -222,8 +222,8 @@ SEARCH_CHARS: Final = 200
 # | attempts that a page with health reads for errors of last runs | 200 | the errors of the runs with the most
 #   attempts are left out |
 # | failed runs that a filter by error reads | 2,000, of the last 7 days | the answer has a cursor |
-# | held patterns of targets | {MAX_HOLDS} | 409 |
-MAX_HOLDS: Final = 100
+# | blocked patterns of targets | {MAX_BLOCKS} | 409 |
+MAX_BLOCKS: Final = 100
 # | payloads of single runs | each 4 KiB counts as a request; kept for 30 days | 429 |
 # | fire times that one call skips, or takes back | {MAX_SKIPPED}, each a request; within {SKIPPED_AHEAD_S:days} |
 #   400; the next call takes back others |
@@ -345,7 +345,7 @@ MAX_MUTED_S: Final = 30 * _DAY_S
 #   begins no further window | later ticks follow the others, which are of the largest tenants |
 # With what is read of its run an execution takes 1.2 KB, with the longest ids 2 KB: some 300 MB of the scheduler's 512.
 MAX_HELD: Final = 150_000
-# | a portion of the log of planning | 5,000 executions, 200 KB compressed | the next portion begins. One that cannot
+# | a chunk of the log of planning | 5,000 executions, 200 KB compressed | the next chunk begins. One that cannot
 #   be written is reported (alarm `quarantine`), and the window is planned |
 # | executions without a record that are listed | 10,000 | no others are looked for until these have run |
 # | items that BatchGetItem leaves out | six pauses, 3 s | the call fails, and may be repeated |

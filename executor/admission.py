@@ -9,12 +9,12 @@ from typing import Final
 from common.jobs.job import DELETED, PAUSED, Job
 from common.planning.execution import SCHEDULE, Execution
 from common.runs import states
-from common.tenants.allowed_targets import Hold, is_allowed, is_held, is_minute8_resource
+from common.tenants.allowed_targets import Block, is_allowed, is_blocked, is_minute8_resource
 from common.tenants.tenant import ACTIVE, SUSPENDED, TenantRules
 
 # Attempts wait for the end of these.
-PASSING: Final = (states.PAUSED_JOB, states.HELD)
-# An attempt that waits for the end of a pause or a hold looks again after half of its wait.
+PASSING: Final = (states.PAUSED_JOB, states.BLOCKED)
+# An attempt that waits for the end of a pause or a block looks again after half of its wait.
 _FIRST_LOOK_S = 15
 _LAST_LOOKS_S = 900
 # The last attempt within the policy's age may be a minute late, and clocks may differ by ten minutes.
@@ -37,7 +37,7 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The execution waits for other runs, or a hold or pause, to end. It looks again at `until`; None: it is woken.
+    """The execution waits for other runs, or a block or pause, to end. It looks again at `until`; None: it is woken.
 
     `leaves_line`: it waits for something else than runs, and nobody waits behind it. `is_told`: to its job's
     subscribers, after ten minutes.
@@ -111,7 +111,7 @@ def is_for_job(execution: Execution, job: Job) -> bool:
     return execution.aged_from_at >= job.created_at or execution.schedule_revision == job.schedule_revision
 
 
-def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hold] = ()) -> Skip | None:
+def admit_tenant(rules: TenantRules | None, job: Job | None, blocks: Sequence[Block] = ()) -> Skip | None:
     """Why the platform does not let the tenant run this. None: it does. Checked before every attempt."""
     if rules is None:
         return Skip(states.DELETED_JOB, "there is no such tenant (any more)")
@@ -130,8 +130,8 @@ def admit_tenant(rules: TenantRules | None, job: Job | None, holds: Sequence[Hol
             states.TARGET_NOT_ALLOWED,
             f"the platform does not allow the tenant the target {target}{with_role}",
         )
-    for hold in holds:
-        if is_held(job.spec.target, (hold.pattern,)):
-            note = f": {hold.note}" if hold.note else ""
-            return Skip(states.HELD, f"the platform holds {target}{note}", hold.held_at)
+    for block in blocks:
+        if is_blocked(job.spec.target, (block.pattern,)):
+            note = f": {block.note}" if block.note else ""
+            return Skip(states.BLOCKED, f"the platform blocks {target}{note}", block.blocked_at)
     return None

@@ -81,7 +81,7 @@ class DueJobs:
         self, execution: Execution, job: Job | None, rules: TenantRules | None, now: float
     ) -> tuple[Execution, Job | Skip | Wait]:
         """The execution as the present schedule has it, and the job to call, or what becomes of the execution."""
-        skip = admit_tenant(rules, job, self.tenants.holds(now)) or admit(execution, job)
+        skip = admit_tenant(rules, job, self.tenants.blocks(now)) or admit(execution, job)
         wait = put_off(execution, job, skip, now) if skip else None
         if job is None or isinstance(wait, Skip):
             return execution, wait if isinstance(wait, Skip) else Skip("deleted", "")

@@ -21,7 +21,7 @@ from common.clock import Clock
 from common.errors import shown
 from common.events import RUN_SKIPPED, Events
 from common.jobs.job import DELETED, PAUSED, Job, responsible
-from common.jobs.placeholders import LetterParts, PayloadFormats, format_of
+from common.jobs.placeholders import DeadLetterParts, PayloadFormats, format_of
 from common.planning.execution import BACKFILL_PREFIX, Execution
 from common.planning.queue import ExecutionsQueue
 from common.runs.outcome import STOPPED, Outcome
@@ -222,15 +222,15 @@ class DeadLetters:
             return ""
         return f"the platform does not allow the tenant the queue {job.spec.dead_letter}"
 
-    def _parts(self, job: Job, execution: Execution, event: Event) -> LetterParts:
+    def _parts(self, job: Job, execution: Execution, event: Event) -> DeadLetterParts:
         """The body is the one that the target would have received, unless the format has another."""
         body = message_body(job.spec.target, event) or "{}"
         if payload_format := format_of(job.spec.target, self.payload_formats):
-            return payload_format.letter(
+            return payload_format.dead_letter(
                 job, execution, body, lambda text: self.payload_of(structs.replace(job, payload=text))
             )
         called = str(job.spec.target.get("arn") or job.spec.target.get("url"))
-        return LetterParts(execution.execution_id, called, body)
+        return DeadLetterParts(execution.execution_id, called, body)
 
     def _note(self, execution: Execution, problem: str) -> None:
         telemetry.logger().error("dead letter not sent", run=execution.execution_id, error=problem)
@@ -239,7 +239,7 @@ class DeadLetters:
 
 
 def attributes(
-    job: Job, execution: Execution, parts: LetterParts, failure: tuple[str, str, str]
+    job: Job, execution: Execution, parts: DeadLetterParts, failure: tuple[str, str, str]
 ) -> dict[str, dict[str, str]]:
     """The attributes of the message. `SCHEDULE_ARN` is "tenant/job" for a job that replaces no schedule. Pure.
 
@@ -272,7 +272,9 @@ def _code_of(raised: Exception) -> str:
     ]
 
 
-def _send(job: Job, event: Event, parts: LetterParts, message_attributes: dict[str, dict[str, str]]) -> None:
+def _send(
+    job: Job, event: Event, parts: DeadLetterParts, message_attributes: dict[str, dict[str, str]]
+) -> None:
     queue = _queue(job)
     client("sqs", queue, event, _TIMEOUT_S).send_message(
         QueueUrl=queue_url(queue["arn"]), MessageBody=parts.body, MessageAttributes=message_attributes

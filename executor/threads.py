@@ -171,8 +171,8 @@ def start(
     tasks: list[Task] = []
     in_turns: list[Task] = []
     pause_until = time.monotonic() + MAX_PAUSE_S
-    for portion in executor.prepare(deliveries):
-        for delivery, progress in zip(deliveries[len(tasks) :], portion, strict=False):
+    for chunk in executor.prepare(deliveries):
+        for delivery, progress in zip(deliveries[len(tasks) :], chunk, strict=False):
             task = Task(executor, delivery, progress)
             tasks.append(task)
             attempt = task.attempt  # None: not known yet

@@ -21,7 +21,7 @@ from common.jobs.ended import fires_again
 from common.planning.chores import for_each
 from common.planning.directory import Directory, Listing, Shard
 from common.planning.due_entry import DueEntry
-from common.planning.due_index import DueIndex, Mark, PendingRegistration, Window, entry_position
+from common.planning.due_index import DueIndex, PendingRegistration, PlanningProgress, Window, entry_position
 from common.planning.execution import Execution
 from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
 from common.planning.plan import Plan, plan, plan_registered, scattered
@@ -90,19 +90,23 @@ class DirectoryRepairs:
 
 
 def due_shards(
-    index: DueIndex, quarantine: Quarantine, mark: Mark, summary: TickSummary, repairs: DirectoryRepairs
+    index: DueIndex,
+    quarantine: Quarantine,
+    progress: PlanningProgress,
+    summary: TickSummary,
+    repairs: DirectoryRepairs,
 ) -> Iterator[Shard]:
     """The shards that may fire in the open window.
 
-    Unreadable ones are quarantined after all are read, and therefore before the mark moves.
+    Unreadable ones are quarantined after all are read, and therefore before planned_until moves.
     """
     unreadable: list[Unreadable] = []
-    for listing in _recurring(index, mark, summary, repairs):
+    for listing in _recurring(index, progress, summary, repairs):
         if isinstance(listing, Unreadable):
             unreadable.append(listing)
         else:
             yield listing.shard
-    for shard in index.directory.one_off_shards(mark.planned_until, mark.planning_until):
+    for shard in index.directory.one_off_shards(progress.planned_until, progress.planning_until):
         if isinstance(shard, Unreadable):
             unreadable.append(shard)
         else:
@@ -110,7 +114,7 @@ def due_shards(
     if repairs.wrongly_listed:
         index.distrust_listings(summary.now)
     for_each(
-        unreadable, lambda bad: quarantine.add_group(bad.key["sk"], mark.window, bad.reason, summary.now)
+        unreadable, lambda bad: quarantine.add_group(bad.key["sk"], progress.window, bad.reason, summary.now)
     )
 
 
@@ -133,23 +137,23 @@ def repair_directory(index: DueIndex, repairs: DirectoryRepairs, clock: Clock) -
         for first in range(0, len(listings), _SHARDS_BETWEEN_CLOCK_READS):
             if clock.now() >= stop_at:
                 return
-            portion = listings[first : first + _SHARDS_BETWEEN_CLOCK_READS]
-            for_each(
-                [portion[at : at + _BATCH_SIZE] for at in range(0, len(portion), _BATCH_SIZE)], repair_batch
-            )
+            chunk = listings[first : first + _SHARDS_BETWEEN_CLOCK_READS]
+            for_each([chunk[at : at + _BATCH_SIZE] for at in range(0, len(chunk), _BATCH_SIZE)], repair_batch)
 
 
 def _recurring(
-    index: DueIndex, mark: Mark, summary: TickSummary, repairs: DirectoryRepairs
+    index: DueIndex, progress: PlanningProgress, summary: TickSummary, repairs: DirectoryRepairs
 ) -> Iterator[Listing | Unreadable]:
-    if _reads_all(mark, summary.now):
+    if _reads_all(progress, summary.now):
         yield from _due(
-            repairs.note(_whole_directory(index.directory, mark.window), index.directory),
-            mark.window,
+            repairs.note(_whole_directory(index.directory, progress.window), index.directory),
+            progress.window,
             summary,
         )
         return
-    listed = _due(index.directory.listed(mark.planned_until, mark.planning_until), mark.window, summary)
+    listed = _due(
+        index.directory.listed(progress.planned_until, progress.planning_until), progress.window, summary
+    )
     while batch := list(islice(listed, _BATCH_SIZE)):
         yield from (listing for listing in batch if isinstance(listing, Unreadable))
         readable = [listing for listing in batch if isinstance(listing, Listing)]
@@ -169,12 +173,14 @@ def _whole_directory(directory: Directory, window: Window) -> Iterator[Listing |
                 yield listing
 
 
-def _reads_all(mark: Mark, now: float) -> bool:
-    checks = [(at - _CHECKED_AT_S) // DAY_S for at in (mark.planned_until - 1, mark.planning_until - 1)]
+def _reads_all(progress: PlanningProgress, now: float) -> bool:
+    checks = [
+        (at - _CHECKED_AT_S) // DAY_S for at in (progress.planned_until - 1, progress.planning_until - 1)
+    ]
     return (
-        not mark.trusts_listings
-        or now < mark.filed_since + _DISTRUST_S
-        or mark.planning_until - mark.planned_until > _MAX_LISTED_WINDOW_S
+        not progress.trusts_listings
+        or now < progress.filed_since + _DISTRUST_S
+        or progress.planning_until - progress.planned_until > _MAX_LISTED_WINDOW_S
         or checks[0] < checks[1]
     )
 
@@ -253,12 +259,12 @@ class EntryPlanner:
                 return
 
     def registered(
-        self, registrations: Sequence[PendingRegistration | Unreadable], mark: Mark
+        self, registrations: Sequence[PendingRegistration | Unreadable], progress: PlanningProgress
     ) -> Iterator[Execution]:
         """The executions of interrupted registrations before the announced end."""
         for registration in registrations:
             if isinstance(registration, Unreadable):
-                self.skipped.bad_entry(registration, mark.planned_until)
+                self.skipped.bad_entry(registration, progress.planned_until)
             elif registration.until:
                 entry, partition = registration.entry, registration.key["pk"]
                 unplanned = Window(entry.effective_at, registration.until, self.summary.now)
@@ -266,7 +272,7 @@ class EntryPlanner:
                 yield from (scattered(entry, execution) for execution in executions)
             else:
                 partition = registration.key["pk"]
-                yield from self._plan(registration.entry, partition, mark.window, _as_registered)
+                yield from self._plan(registration.entry, partition, progress.window, _as_registered)
 
     def _planned(
         self, work: ShardWork, shards: Sequence[Shard], is_time_up: Callable[[], bool]

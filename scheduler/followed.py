@@ -14,7 +14,7 @@ from typing import Final
 
 from common.limits import MAX_HELD
 from common.planning.execution import Execution
-from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Portion
+from common.planning.log import AGAIN, AGAIN_PLANNED, AGAIN_RECORDED, CHANGED, PLANNED, Chunk
 from common.projection.state import Again
 from common.timing.windows import WINDOW_S, window_start
 
@@ -36,7 +36,7 @@ class Work:
     end: int
     planned: dict[str, Execution] = field(default_factory=dict)
     noted: dict[str, Execution] = field(default_factory=dict)
-    looks: list[Portion] = field(default_factory=list)
+    looks: list[Chunk] = field(default_factory=list)
     enqueued: set[str] = field(default_factory=set)
     recorded: set[str] = field(default_factory=set)
     # How many executions are left to later ticks, and the tenants of which no more are taken.
@@ -59,19 +59,19 @@ class Work:
             return Again(at, execution)
         return Again(at, execution, AGAIN_RECORDED if name in self.recorded else AGAIN_PLANNED)
 
-    def add(self, portion: Portion, executions: Sequence[Execution], now: float) -> list[Again]:
-        """Add a portion's executions. Returns what is left to later ticks."""
+    def add(self, chunk: Chunk, executions: Sequence[Execution], now: float) -> list[Again]:
+        """Add a chunk's executions. Returns what is left to later ticks."""
         named = {execution.execution_id: execution for execution in executions}
-        if portion.kind == PLANNED:
+        if chunk.kind == PLANNED:
             self.planned |= named
         else:
             self.noted |= named
-        if portion.kind not in (CHANGED, AGAIN):
+        if chunk.kind not in (CHANGED, AGAIN):
             self.enqueued |= named.keys()
-        if portion.kind == AGAIN_RECORDED:
+        if chunk.kind == AGAIN_RECORDED:
             self.recorded |= named.keys()
-        if named and portion.kind.startswith(AGAIN):
-            self.looks.append(portion)
+        if named and chunk.kind.startswith(AGAIN):
+            self.looks.append(chunk)
         over = len(self.planned) + len(self.noted) - MAX_HELD
         if over <= 0:
             return [self._leave(run, now) for run in executions if run.tenant in self.tenants]

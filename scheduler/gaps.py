@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from common.planning.due_index import MAX_CLOCK_ERROR_S, DueIndex
-from common.planning.log import PlannedWindow, Portion
+from common.planning.log import Chunk, PlannedWindow
 from common.timing.windows import WINDOW_S, planning_end, window_start
 
 # A gap that began longer ago is left: ticks were away, and the first one has planned all since.
@@ -25,18 +25,18 @@ _BEGUN_WITHIN_S: Final = 2 * WINDOW_S
 
 @dataclass(slots=True)
 class LogRead:
-    """The portions that were read, and the `buckets` that were read to their end."""
+    """The chunks that were read, and the `buckets` that were read to their end."""
 
     places: set[str] = field(default_factory=set)
     buckets: set[int] = field(default_factory=set)
 
-    def add(self, portion: Portion) -> None:
-        """Note a portion, unless it is damaged."""
-        if portion.is_intact:
-            self.places.add(portion.place)
+    def add(self, chunk: Chunk) -> None:
+        """Note a chunk, unless it is damaged."""
+        if chunk.is_intact:
+            self.places.add(chunk.place)
 
     def lacks(self, place: str, begin: int, last: int) -> bool:
-        """Whether this place's window, one from `begin` to `last`, was read, and the portion is not there."""
+        """Whether this place's window, one from `begin` to `last`, was read, and the chunk is not there."""
         bucket, _, rest = place.partition("#")
         window, was_read = rest.partition("#")[0], bucket.isdecimal() and int(bucket) in self.buckets
         return was_read and f"{begin:010d}" <= window <= f"{last:010d}" and place not in self.places
@@ -54,12 +54,12 @@ def reopen_gap(index: DueIndex, read: LogRead, begin: int, now: float) -> int | 
     windows = sorted(newest, key=lambda window: window.start)
     if first_gap(windows, read, begin, last, last + WINDOW_S) is None:
         return None
-    if (mark := index.mark()) is None or mark.is_ahead(now):
+    if (progress := index.progress()) is None or progress.is_ahead(now):
         return None
-    begin = max(begin, mark.new_since + _BEGUN_WITHIN_S)
-    gap_at = first_gap(windows, read, begin, last, mark.surely_until)
+    begin = max(begin, progress.new_since + _BEGUN_WITHIN_S)
+    gap_at = first_gap(windows, read, begin, last, progress.surely_until)
     if gap_at is not None:
-        index.reopen(mark, gap_at, now)
+        index.reopen(progress, gap_at, now)
     return gap_at
 
 

@@ -19,7 +19,7 @@ from common import telemetry
 from common.config import config
 from common.deployment import Deployment
 from common.planning.chores import ChoreRunner
-from common.planning.due_index import Mark
+from common.planning.due_index import PlanningProgress
 from common.planning.queue import REMOVAL_REQUEST
 from common.planning.shares import PlanningQueue, Shares
 from common.storage import aws, keys
@@ -92,14 +92,14 @@ def handle_shares(event: Mapping[str, Any], context: object) -> None:
         scheduler().planner.write_down(summary, planners=1)
 
 
-def publish_lag(scheduler: Scheduler) -> Mark:
-    """Count how late the mark is, before the tick, which may fail. Returns the mark."""
+def publish_lag(scheduler: Scheduler) -> PlanningProgress:
+    """Count how late planned_until is, before the tick, which may fail. Returns the progress."""
     now = scheduler.planner.clock.now()
-    mark = scheduler.planner.index.ensure_mark(now)
-    lag_s = max(0.0, now - mark.planned_until)
-    telemetry.metrics().add_metric(telemetry.MARK_LAG_S, "Seconds", lag_s)
+    progress = scheduler.planner.index.ensure_progress(now)
+    lag_s = max(0.0, now - progress.planned_until)
+    telemetry.metrics().add_metric(telemetry.PLANNING_LAG_S, "Seconds", lag_s)
     telemetry.metrics().flush_metrics()
-    return mark
+    return progress
 
 
 def publish(summary: TickSummary, message: str) -> None:

@@ -21,9 +21,9 @@ from common.events import Events
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.planning.chores import for_each
 from common.planning.directory import Shard
-from common.planning.due_index import DueIndex, Mark, PendingRegistration
+from common.planning.due_index import DueIndex, PendingRegistration, PlanningProgress
 from common.planning.execution import Execution
-from common.planning.log import PlannedWindow, UnwrittenPortion
+from common.planning.log import PlannedWindow, UnwrittenChunk
 from common.planning.packs import PACK_FROM, packed
 from common.planning.postponed import Postponed
 from common.planning.quarantine import GROUP, ITEM, MAX_RETRIED_RECORDS, Quarantine, QuarantinedRecord
@@ -118,19 +118,22 @@ class Planner:
         self._enqueue(executions, skipped, summary, send_late_until)
 
     def plan_registrations(
-        self, registrations: Sequence[PendingRegistration | Unreadable], mark: Mark, summary: TickSummary
+        self,
+        registrations: Sequence[PendingRegistration | Unreadable],
+        progress: PlanningProgress,
+        summary: TickSummary,
     ) -> None:
         """Enqueue the executions of interrupted registrations up to the announced end."""
         skipped = self._skip_recorder(summary)
-        executions = self._entry_planner(skipped, summary).registered(registrations, mark)
+        executions = self._entry_planner(skipped, summary).registered(registrations, progress)
         self._enqueue(executions, skipped, summary)
 
-    def enqueue_postponed(self, mark: Mark, summary: TickSummary, stop_at: float) -> bool:
+    def enqueue_postponed(self, progress: PlanningProgress, summary: TickSummary, stop_at: float) -> bool:
         """Enqueue postponed executions of the window. Returns whether some may remain, for lack of time."""
         skipped = self._skip_recorder(summary)
-        for enqueued in self.postponed.enqueue_due(mark.planning_until, stop_at):
+        for enqueued in self.postponed.enqueue_due(progress.planning_until, stop_at):
             if isinstance(enqueued, Unreadable):
-                skipped.bad_entry(enqueued, mark.planned_until)
+                skipped.bad_entry(enqueued, progress.planned_until)
             else:
                 summary.planned += enqueued
         _record(skipped, summary)
@@ -195,7 +198,7 @@ class Planner:
                 unnamed = f"its record is full, and does not name {len(window.places)} parts of its log"
                 self._note_for_operator(window.start, f"{unnamed}: nobody notices if these are deleted")
 
-    def _report_unlogged(self, unwritten: UnwrittenPortion, summary: TickSummary) -> None:
+    def _report_unlogged(self, unwritten: UnwrittenChunk, summary: TickSummary) -> None:
         """Note it for the operator: the alarm `quarantine` rings. The window is planned all the same."""
         summary.unlogged += unwritten.count
         self._note_for_operator(unwritten.window, str(unwritten))
@@ -213,18 +216,18 @@ class FanOut:
     queue: PlanningQueue
     share_entries: int
 
-    def max_entries(self, mark: Mark) -> int:
+    def max_entries(self, progress: PlanningProgress) -> int:
         """How many entries a share may have: fewer for each tick that did not finish the window."""
-        return max(min(_MIN_SHARE_ENTRIES, self.share_entries), self.share_entries >> 2 * mark.tries)
+        return max(min(_MIN_SHARE_ENTRIES, self.share_entries), self.share_entries >> 2 * progress.tries)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPlanner:
     """Plans an announced window in one of three modes. Without `fan_out` the mode is always *alone*.
 
-    - Alone: the tick plans the whole window itself, and moves the mark.
+    - Alone: the tick plans the whole window itself, and moves planned_until.
     - Divided: the window is too large, or two ticks did not finish it. Planners get its shares, and the last planner
-      moves the mark.
+      moves planned_until.
     - Overdue: a divided window holds up the next one after planners had their time. Its remaining shares are
       quarantined.
     """
@@ -232,65 +235,73 @@ class WindowPlanner:
     planner: Planner
     fan_out: FanOut | None = None
 
-    def plan(self, mark: Mark, summary: TickSummary) -> Mark:
-        """Plan the open window. Returns the stored mark."""
-        if self.fan_out and mark.is_divided:
-            return self._resume_divided(self.fan_out, mark, summary)
+    def plan(self, progress: PlanningProgress, summary: TickSummary) -> PlanningProgress:
+        """Plan the open window. Returns the stored progress."""
+        if self.fan_out and progress.is_divided:
+            return self._resume_divided(self.fan_out, progress, summary)
         index, repairs = self.planner.index, DirectoryRepairs()
-        due = due_shards(index, self.planner.quarantine, mark, summary, repairs)
+        due = due_shards(index, self.planner.quarantine, progress, summary, repairs)
         if self.fan_out is None:
-            mark = self._plan_alone(chain.from_iterable(grouped_by_pace(due)), mark, summary)
+            progress = self._plan_alone(chain.from_iterable(grouped_by_pace(due)), progress, summary)
         else:
-            mark = self._plan_or_divide(self.fan_out, due, mark, summary)
+            progress = self._plan_or_divide(self.fan_out, due, progress, summary)
         for shard in repairs.miscounted:
             summary.suspect(shard.group, shard.shard)
         repair_directory(index, repairs, self.planner.clock)
-        return mark
+        return progress
 
     def _plan_or_divide(
-        self, fan_out: FanOut, due: Iterator[Shard], mark: Mark, summary: TickSummary
-    ) -> Mark:
-        drafts = divide(due, mark.window, fan_out.max_entries(mark))
+        self, fan_out: FanOut, due: Iterator[Shard], progress: PlanningProgress, summary: TickSummary
+    ) -> PlanningProgress:
+        drafts = divide(due, progress.window, fan_out.max_entries(progress))
         first_drafts = list(islice(drafts, 2))
-        if len(first_drafts) < 2 and mark.tries < MIN_DIVIDED_TRIES:
+        if len(first_drafts) < 2 and progress.tries < MIN_DIVIDED_TRIES:
             return self._plan_alone(
-                chain.from_iterable(draft.shards for draft in first_drafts), mark, summary
+                chain.from_iterable(draft.shards for draft in first_drafts), progress, summary
             )
-        return self._divide(fan_out, chain(first_drafts, drafts), mark, summary)
+        return self._divide(fan_out, chain(first_drafts, drafts), progress, summary)
 
-    def _plan_alone(self, shards: Iterable[Shard], mark: Mark, summary: TickSummary) -> Mark:
-        self.planner.plan_shards(ShardWork(mark.window, list(shards)), summary)
-        return self.planner.index.finish_planning(mark.planning_until)
+    def _plan_alone(
+        self, shards: Iterable[Shard], progress: PlanningProgress, summary: TickSummary
+    ) -> PlanningProgress:
+        self.planner.plan_shards(ShardWork(progress.window, list(shards)), summary)
+        return self.planner.index.finish_planning(progress.planning_until)
 
     def _divide(
-        self, fan_out: FanOut, drafts: Iterable[ShareDraft], mark: Mark, summary: TickSummary
-    ) -> Mark:
-        divided = fan_out.shares.record(mark.window, drafts)
+        self, fan_out: FanOut, drafts: Iterable[ShareDraft], progress: PlanningProgress, summary: TickSummary
+    ) -> PlanningProgress:
+        divided = fan_out.shares.record(progress.window, drafts)
         return self._send_shares(fan_out, divided, summary) if divided.is_divided else divided
 
-    def _resume_divided(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
+    def _resume_divided(
+        self, fan_out: FanOut, progress: PlanningProgress, summary: TickSummary
+    ) -> PlanningProgress:
         """Send the remaining shares again; quarantine them if no planner finished and the window is overdue."""
-        latest = self._send_shares(fan_out, mark, summary)
-        if _is_behind(mark, summary) and latest == mark:
-            return self._quarantine_shares(fan_out, mark, summary)
+        latest = self._send_shares(fan_out, progress, summary)
+        if _is_behind(progress, summary) and latest == progress:
+            return self._quarantine_shares(fan_out, progress, summary)
         return latest
 
-    def _send_shares(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
+    def _send_shares(
+        self, fan_out: FanOut, progress: PlanningProgress, summary: TickSummary
+    ) -> PlanningProgress:
         """Send the unconfirmed shares to the planners. Wait for them if the window holds up the next one."""
-        numbers = fan_out.shares.unconfirmed(mark)
+        numbers = fan_out.shares.unconfirmed(progress)
         summary.shares += len(numbers)
-        fan_out.queue.send(mark.planning_until, numbers)
+        fan_out.queue.send(progress.planning_until, numbers)
         if not numbers:
-            fan_out.shares.finish_if_last(mark.planning_until)
+            fan_out.shares.finish_if_last(progress.planning_until)
         clock = self.planner.clock
-        until = clock.now() + (MAX_PLANNERS_WAIT_S if numbers and _is_behind(mark, summary) else 0)
-        while (latest := self.planner.index.ensure_mark(summary.now)).is_divided and clock.now() < until:
+        until = clock.now() + (MAX_PLANNERS_WAIT_S if numbers and _is_behind(progress, summary) else 0)
+        while (latest := self.planner.index.ensure_progress(summary.now)).is_divided and clock.now() < until:
             clock.sleep(1)
         return latest
 
-    def _quarantine_shares(self, fan_out: FanOut, mark: Mark, summary: TickSummary) -> Mark:
+    def _quarantine_shares(
+        self, fan_out: FanOut, progress: PlanningProgress, summary: TickSummary
+    ) -> PlanningProgress:
         def add(number: int) -> None:
-            share = fan_out.shares.load(mark.planning_until, number)
+            share = fan_out.shares.load(progress.planning_until, number)
             if isinstance(share, Unreadable):
                 self.planner.quarantine.add_unreadable_share(share, summary.now)
             elif share:
@@ -298,9 +309,9 @@ class WindowPlanner:
                     share, "no planner got through it before the next tick", summary.now
                 )
 
-        for_each(fan_out.shares.unconfirmed(mark), add)
-        fan_out.shares.finish_if_last(mark.planning_until)
-        return self.planner.index.ensure_mark(summary.now)
+        for_each(fan_out.shares.unconfirmed(progress), add)
+        fan_out.shares.finish_if_last(progress.planning_until)
+        return self.planner.index.ensure_progress(summary.now)
 
 
 def _record(skipped: SkipRecorder, summary: TickSummary) -> None:
@@ -311,9 +322,9 @@ def _record(skipped: SkipRecorder, summary: TickSummary) -> None:
     summary.bad += skipped.bad
 
 
-def _is_behind(mark: Mark, summary: TickSummary) -> bool:
+def _is_behind(progress: PlanningProgress, summary: TickSummary) -> bool:
     """Whether the open window holds up the window that the tick could plan next."""
-    return mark.planning_until < planning_end(summary.now)
+    return progress.planning_until < planning_end(summary.now)
 
 
 def retry_quarantined(planner: Planner, fan_out: FanOut | None, summary: TickSummary) -> int:
@@ -388,7 +399,7 @@ class SharePlanner:
             if not self._plan(share, work, summary):
                 return summary
             self.shares.confirm(share)
-        # Also for a share that was done before: its planner may have died before it moved the mark.
+        # Also for a share that was done before: its planner may have died before it moved planned_until.
         self.shares.finish_if_last(work.end)
         return summary
 

@@ -29,7 +29,7 @@ from common.errors import Busy, Damaged
 from common.planning.chores import Done, Position, for_each
 from common.planning.due_index import DueIndex
 from common.planning.execution import Execution, UnreadableMessage
-from common.planning.log import AGAIN, PLANNED, Portion
+from common.planning.log import AGAIN, PLANNED, Chunk
 from common.planning.queue import ExecutionsQueue
 from common.projection.days import ProjectedDays, day_start
 from common.projection.entry import ATTRIBUTES, RunEntry, RunKey
@@ -259,19 +259,19 @@ class Projector:
         now = self.clock.now()
         now_window, recent_from, window = window_start(int(now)), _recent_from(now), begin
         # A look's window is not before `begin`: the tick that goes on from there has done those before.
-        for portion in self.index.log.portions(min(begin, recent_from), now_window + 1, bucket):
-            if window < portion.window < work.end and work.is_full:
-                work.end = portion.window
+        for chunk in self.index.log.chunks(min(begin, recent_from), now_window + 1, bucket):
+            if window < chunk.window < work.end and work.is_full:
+                work.end = chunk.window
                 done.problems.append(f"the log of bucket {bucket} is left from {rfc3339(work.end)} on")
-            window = portion.window
-            if portion.kind == PLANNED:
-                this_round.log.add(portion)
-                if portion.window >= recent_from and recent < _MAX_RECENT:
-                    executions = self._decoded(portion, done)
+            window = chunk.window
+            if chunk.kind == PLANNED:
+                this_round.log.add(chunk)
+                if chunk.window >= recent_from and recent < _MAX_RECENT:
+                    executions = self._decoded(chunk, done)
                     recent += len(executions)
                     this_round.recent += recently_due(executions, now)
-            if begin <= portion.window < work.end or portion.kind.startswith(AGAIN):
-                self.index.log.look_again(work.add(portion, self._decoded(portion, done), now))
+            if begin <= chunk.window < work.end or chunk.kind.startswith(AGAIN):
+                self.index.log.look_again(work.add(chunk, self._decoded(chunk, done), now))
         this_round.log.buckets.add(bucket)
         if work.left_runs:
             done.counts["left"] += work.left_runs
@@ -282,13 +282,13 @@ class Projector:
             work.planned.pop(execution_id, None)
         return work
 
-    def _decoded(self, portion: Portion, done: Done) -> list[Execution]:
-        """A portion's executions; of a damaged one none."""
+    def _decoded(self, chunk: Chunk, done: Done) -> list[Execution]:
+        """A chunk's executions; of a damaged one none."""
         executions: list[Execution] = []
         try:
-            bodies = portion.bodies()
-        except DAMAGE as error:  # the other portions go on
-            done.problem(f"the log of {portion.window}", error)
+            bodies = chunk.bodies()
+        except DAMAGE as error:  # the other chunks go on
+            done.problem(f"the log of {chunk.window}", error)
             return executions
         for body in bodies:
             with suppress(UnreadableMessage):  # of a later version, which goes on from here

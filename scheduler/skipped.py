@@ -28,7 +28,7 @@ MAX_REPORTED_ENTRIES: Final = 100
 
 @dataclass(slots=True)
 class SkipRecorder:
-    """Buffers skipped executions and writes them in batches. The caller must call `write` before the mark moves."""
+    """Buffers skipped executions and writes them in batches. Call `write` before planned_until moves."""
 
     runs: Runs
     log: ExecutionLog

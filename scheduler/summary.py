@@ -34,7 +34,7 @@ class TickSummary:
     bad_entries: int = 0
     # Executions that were enqueued and could not be logged for later comparison.
     unlogged: int = 0
-    # The places of the portions of the log that were written.
+    # The places of the chunks of the log that were written.
     places: list[str] = field(default_factory=list)
     # The first bad entries.
     bad: list[Unreadable] = field(default_factory=list)

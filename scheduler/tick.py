@@ -1,11 +1,11 @@
-"""One tick: plans [mark, end of the next whole ten minutes) and enqueues every execution.
+"""One tick: plans [planned_until, end of the next whole ten minutes) and enqueues every execution.
 
 The order of the steps makes it safe to stop anywhere, or to run two ticks at once: announce a window, read its entries,
-enqueue its executions, and only then move the mark. If the next tick enqueues an execution again, the execution has the
-same id and runs once.
+enqueue its executions, and then move planned_until. If the next tick enqueues an execution again, the execution has
+the same id and runs once.
 
 An announced but unfinished window is planned first, with its stored decision. Shards that cannot be planned are
-quarantined, and the mark moves on.
+quarantined, and planned_until moves on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from common.planning.due_index import Mark, PendingRegistration
+from common.planning.due_index import PendingRegistration, PlanningProgress
 from common.timing.windows import planning_end
 from scheduler.planner import FanOut, Planner, WindowPlanner, retry_quarantined
 from scheduler.summary import TickSummary
@@ -33,31 +33,31 @@ class Scheduler:
     planner: Planner
     fan_out: FanOut | None = None
 
-    def tick(self, mark: Mark | None = None) -> TickSummary:
-        """Plan everything that can be planned now. `mark` is one that was just read.
+    def tick(self, progress: PlanningProgress | None = None) -> TickSummary:
+        """Plan everything that can be planned now. `progress` is one that was just read.
 
         Raises:
-            HandOverFailed, or an AWS error: the mark has not moved; the next tick plans the same window again.
+            HandOverFailed, or an AWS error: planned_until has not moved; the next tick plans the same window again.
         """
         now = self.planner.clock.now()
-        mark = self._trusted(mark or self.planner.index.ensure_mark(now), now)
-        summary = TickSummary(now=now, start=mark.planned_until, end=mark.planned_until)
-        mark = self._finish_registrations(mark, summary)
-        mark = self._take_up_open_window(mark)
-        self._remove_stale_shares(mark)
-        mark, postponed_remain = self._plan_windows(mark, summary)
+        progress = self._trusted(progress or self.planner.index.ensure_progress(now), now)
+        summary = TickSummary(now=now, start=progress.planned_until, end=progress.planned_until)
+        progress = self._finish_registrations(progress, summary)
+        progress = self._take_up_open_window(progress)
+        self._remove_stale_shares(progress)
+        progress, postponed_remain = self._plan_windows(progress, summary)
         if postponed_remain:
-            self.planner.enqueue_postponed(mark, summary, now + MAX_POSTPONED_S)
+            self.planner.enqueue_postponed(progress, summary, now + MAX_POSTPONED_S)
         self.planner.write_down(summary, ticks=1)
         summary.set_aside = retry_quarantined(self.planner, self.fan_out, summary)
         return summary
 
-    def _trusted(self, mark: Mark, now: float) -> Mark:
-        if mark.has_gap:
-            mark = self.planner.index.close_gap(mark, now)
-        return mark if mark.trusts_listings else self.planner.index.distrust_listings(now)
+    def _trusted(self, progress: PlanningProgress, now: float) -> PlanningProgress:
+        if progress.has_gap:
+            progress = self.planner.index.close_gap(progress, now)
+        return progress if progress.trusts_listings else self.planner.index.distrust_listings(now)
 
-    def _finish_registrations(self, mark: Mark, summary: TickSummary) -> Mark:
+    def _finish_registrations(self, progress: PlanningProgress, summary: TickSummary) -> PlanningProgress:
         """Enqueue the executions of registrations that committed and were then interrupted.
 
         Done before any window is announced, so that no interrupted registration is older than the announced window.
@@ -65,36 +65,44 @@ class Scheduler:
         index = self.planner.index
         pendings = list(index.pending())
         if not pendings:
-            return mark
+            return progress
         # Read after the registrations: it includes every window that was announced before one of them committed.
-        mark = index.ensure_mark(summary.now)
+        progress = index.ensure_progress(summary.now)
         for first in range(0, len(pendings), _MAX_CONFIRMED_TOGETHER):
             batch = pendings[first : first + _MAX_CONFIRMED_TOGETHER]
-            self.planner.plan_registrations(batch, mark, summary)
+            self.planner.plan_registrations(batch, progress, summary)
             readable = [pending for pending in batch if isinstance(pending, PendingRegistration)]
             index.confirm(*readable)
             summary.pending += len(readable)
-        return mark
+        return progress
 
-    def _take_up_open_window(self, mark: Mark) -> Mark:
+    def _take_up_open_window(self, progress: PlanningProgress) -> PlanningProgress:
         """Count another try of a window that an earlier tick did not finish. Planners count tries of their own."""
-        return self.planner.index.count_try(mark) if mark.is_open and not mark.is_divided else mark
+        return (
+            self.planner.index.count_try(progress)
+            if progress.is_open and not progress.is_divided
+            else progress
+        )
 
-    def _remove_stale_shares(self, mark: Mark) -> None:
+    def _remove_stale_shares(self, progress: PlanningProgress) -> None:
         if self.fan_out:
-            self.fan_out.shares.remove_stale(mark.planned_until)
+            self.fan_out.shares.remove_stale(progress.planned_until)
 
-    def _plan_windows(self, mark: Mark, summary: TickSummary) -> tuple[Mark, bool]:
-        """Plan the open window, then the next one. Returns the stored mark, and whether postponed executions remain."""
+    def _plan_windows(
+        self, progress: PlanningProgress, summary: TickSummary
+    ) -> tuple[PlanningProgress, bool]:
+        """Plan the open window, then the next one. Returns the progress, and whether postponed executions remain."""
         windows = WindowPlanner(self.planner, self.fan_out)
         end, postponed_remain = planning_end(summary.now), False
-        while mark.is_open or mark.planned_until < end:
-            mark = self.planner.index.begin_planning(mark, end, summary.now)  # announce
-            if mark.is_open:
+        while progress.is_open or progress.planned_until < end:
+            progress = self.planner.index.begin_planning(progress, end, summary.now)  # announce
+            if progress.is_open:
                 stop_at = self.planner.clock.now() + MAX_POSTPONED_BEFORE_WINDOW_S
-                postponed_remain = self.planner.enqueue_postponed(mark, summary, stop_at)
-                mark = windows.plan(mark, summary)
-            if mark.is_divided:  # planners have it; the next tick sends the shares that are not done by then
+                postponed_remain = self.planner.enqueue_postponed(progress, summary, stop_at)
+                progress = windows.plan(progress, summary)
+            if (
+                progress.is_divided
+            ):  # planners have it; the next tick sends the shares that are not done by then
                 break
-        summary.end, summary.planning_until = mark.planned_until, mark.planning_until
-        return mark, postponed_remain
+        summary.end, summary.planning_until = progress.planned_until, progress.planning_until
+        return progress, postponed_remain

@@ -16,7 +16,7 @@ from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed
 from common.storage.wire import Expression
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import Quotas, Tenant, TenantRules
 from executor.pipeline import Message
@@ -198,7 +198,7 @@ class AnyTenant:
     """Every tenant exists, with the same rules: by default, every target is allowed."""
 
     of_all: TenantRules = _DOES_ALL
-    held: Sequence[Hold] = ()
+    blocked: Sequence[Block] = ()
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         return self.of_all
@@ -207,8 +207,8 @@ class AnyTenant:
         """They are known."""
         return set(tenants)
 
-    def holds(self, now: float) -> Sequence[Hold]:
-        return self.held
+    def blocks(self, now: float) -> Sequence[Block]:
+        return self.blocked
 
 
 class StoredOnDemand(KnownTenants):

@@ -207,7 +207,7 @@ class ExpectedQuery:
 
 @dataclass(frozen=True, slots=True)
 class _TenantPast:
-    """The tenant's data that an answer reads once: its audit, its calendars, and the mark."""
+    """The tenant's data that an answer reads once: its audit, its calendars, and planned_until."""
 
     tenant: str
     audited: AuditedChanges
@@ -346,10 +346,10 @@ class ExpectedRuns:
         return islice(remaining, MAX_JOBS + 1)
 
     def _past(self, query: ExpectedQuery, from_at: int) -> _TenantPast:
-        """The tenant's past since `from_at`, and the mark as it is stored."""
+        """The tenant's past since `from_at`, and planned_until as it is stored."""
         audited = self._audited(query.tenant, min(from_at, query.now), query.retention_s)
-        mark = self._index.mark()
-        planned_until = mark.surely_until if mark else -math.inf
+        progress = self._index.progress()
+        planned_until = progress.surely_until if progress else -math.inf
         as_of = AsOf(query.now, planned_until, query.now - audited.retention_s)
         return _TenantPast(query.tenant, audited, CalendarReader(Calendars(self._jobs), query.tenant), as_of)
 

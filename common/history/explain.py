@@ -49,7 +49,7 @@ NOT_YET: Final = "not_yet_in_force"
 UNKNOWN: Final = "unknown"
 SUSPENDED: Final = "suspended"
 TARGET_NOT_ALLOWED: Final = "target_not_allowed"
-HELD: Final = "held"
+BLOCKED: Final = "blocked"
 
 _MAX_SHIFT_S: Final = 26 * 3_600
 _MONTHS: Final = ("", "January", "February", "March", "April", "May", "June", "July", "August", "September",

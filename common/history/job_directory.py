@@ -27,7 +27,7 @@ from common.jobs.job import read_spec
 from common.jobs.not_running import NotRunning
 from common.storage import keys
 from common.storage.aws import readable
-from common.storage.portions import Head, Portions
+from common.storage.chunks import Chunks, Head
 from common.storage.table import Query, Table
 from common.storage.wire import DAMAGE, Expression, Item
 from common.tenants.audit import Audit
@@ -44,7 +44,7 @@ MAX_CHANGES: Final = 2_000
 # Nobody has looked for so long: the directory goes.
 _UNUSED_S: Final = 30 * DAY_S
 # Of text in one item. Compression and base64 make it a third longer at worst, and an item holds 400 KB.
-_PORTION_BYTES: Final = 250_000
+_CHUNK_BYTES: Final = 250_000
 # Directories with so many jobs in all stay in memory, some 20 MB.
 _REMEMBERED_JOBS: Final = 40_000
 _ATTRIBUTES: Final = ("job_id", "spec", "state", "revision", "schedule")
@@ -93,7 +93,7 @@ class Streak(NamedTuple):
 
 
 class _Head(Head, frozen=True, kw_only=True):
-    """Which portions are the directory. Until `up_to` is empty, it has the jobs up to that id only."""
+    """Which chunks are the directory. Until `up_to` is empty, it has the jobs up to that id only."""
 
     as_of: float
     up_to: str
@@ -122,7 +122,7 @@ class JobDirectory:
         if changed:
             rows = self._with(tenant, rows, changed)
         if len(changed) > RENEWED_AFTER or head.expires_at < now + _UNUSED_S / 2:
-            self._store(tenant, replace(head, as_of=now, portions=()), rows, replaced=head.portions)
+            self._store(tenant, replace(head, as_of=now, chunks=()), rows, replaced=head.chunks)
         return rows
 
     def streaks(self, tenant: str) -> dict[str, Streak]:
@@ -146,18 +146,18 @@ class JobDirectory:
         return dict(readable(items, streak))
 
     def _read(self, tenant: str, head: _Head) -> tuple[ListedJob, ...] | None:
-        """What the portions hold; None if one of them is gone."""
+        """What the chunks hold; None if one of them is gone."""
         known = self._remembered.pop(tenant, None)
-        if known is None or known[0] != head.portions:
-            texts = self._stored(tenant).read(head.portions)
+        if known is None or known[0] != head.chunks:
+            texts = self._stored(tenant).read(head.chunks)
             if texts is None:
                 return None
-            known = head.portions, tuple(chain.from_iterable(map(_decoded, texts)))
+            known = head.chunks, tuple(chain.from_iterable(map(_decoded, texts)))
         self._remember(tenant, *known)
         return known[1]
 
-    def _remember(self, tenant: str, portions: tuple[str, ...], rows: tuple[ListedJob, ...]) -> None:
-        self._remembered[tenant] = portions, rows
+    def _remember(self, tenant: str, chunks: tuple[str, ...], rows: tuple[ListedJob, ...]) -> None:
+        self._remembered[tenant] = chunks, rows
         while sum(len(jobs) for _, jobs in self._remembered.values()) > _REMEMBERED_JOBS:
             del self._remembered[next(iter(self._remembered))]
 
@@ -205,18 +205,18 @@ class JobDirectory:
         rows: Sequence[ListedJob],
         replaced: Sequence[str] = (),
     ) -> None:
-        """Store `rows` besides the portions of `head`, if its token is still the stored one.
+        """Store `rows` besides the chunks of `head`, if its token is still the stored one.
 
         If another request was faster, its directory stays.
         """
         new = {"format": _FORMAT, "as_of": int(head.as_of), "up_to": head.up_to}
         expires_at = int(head.as_of) + _UNUSED_S
         self._stored(tenant).store(
-            new, _portions(rows), expires_at, replaces=head.token, kept=head.portions, dropped=replaced
+            new, _chunks(rows), expires_at, replaces=head.token, kept=head.chunks, dropped=replaced
         )
 
-    def _stored(self, tenant: str) -> Portions[_Head]:
-        return Portions(self.jobs, lambda name: keys.job_directory(tenant, name), _Head)
+    def _stored(self, tenant: str) -> Chunks[_Head]:
+        return Chunks(self.jobs, lambda name: keys.job_directory(tenant, name), _Head)
 
 
 def _listed(item: Mapping[str, Any]) -> ListedJob | None:
@@ -246,28 +246,28 @@ def _listed(item: Mapping[str, Any]) -> ListedJob | None:
 _ENCODER: Final = Encoder()
 
 
-def _portions(rows: Sequence[ListedJob]) -> Iterator[str]:
-    """The rows as texts of portions: JSON of columns, each schedule once."""
-    portion: list[ListedJob] = []
+def _chunks(rows: Sequence[ListedJob]) -> Iterator[str]:
+    """The rows as texts of chunks: JSON of columns, each schedule once."""
+    chunk: list[ListedJob] = []
     schedules: dict[str, int] = {}
     size = 0
     for row in rows:
-        portion.append(row)
+        chunk.append(row)
         size += sum(len(value.encode()) for value in row if isinstance(value, str)) - len(row.schedule)
         if row.schedule not in schedules:
             schedules[row.schedule] = len(schedules)
             size += len(row.schedule.encode())
-        if size > _PORTION_BYTES:
-            yield _encoded(portion, schedules)
-            portion, schedules, size = [], {}, 0
-    if portion:
-        yield _encoded(portion, schedules)
+        if size > _CHUNK_BYTES:
+            yield _encoded(chunk, schedules)
+            chunk, schedules, size = [], {}, 0
+    if chunk:
+        yield _encoded(chunk, schedules)
 
 
 def _encoded(rows: Sequence[ListedJob], schedules: Mapping[str, int]) -> str:
     *columns, used, concurrency = zip(*rows, strict=True)
-    portion = [*columns, [schedules[schedule] for schedule in used], concurrency, list(schedules)]
-    return json.dumps(portion, ensure_ascii=False, separators=(",", ":"))
+    chunk = [*columns, [schedules[schedule] for schedule in used], concurrency, list(schedules)]
+    return json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
 
 
 def _decoded(text: str) -> Iterator[ListedJob]:

@@ -26,7 +26,7 @@ from common.storage.metering import in_threads
 from common.storage.table import Table
 from common.storage.wire import DAMAGE, Item
 
-# Of a sixteenth of the tenants. A portion has up to 5,000, and costs as much as some when it has one.
+# Of a sixteenth of the tenants. A chunk has up to 5,000, and costs as much as some when it has one.
 _MAX_LOGGED: Final = 200_000
 _MIN_RUNS_COUNTED: Final = 50
 _FAR_AT: Final = 9_999_999_999
@@ -160,13 +160,13 @@ class LiveReader:
     def _logged(self, tenant: str, begin: int, live: LiveRuns) -> Iterator[tuple[str, Execution]]:
         of_tenant = f'"tenant":"{tenant}"'
         logged = 0
-        for portion in self._log.portions(begin, _FAR_AT, keys.log_bucket(tenant)):
+        for chunk in self._log.chunks(begin, _FAR_AT, keys.log_bucket(tenant)):
             if logged >= _MAX_LOGGED:
                 live.complete = False
                 return
             logged += _MIN_RUNS_COUNTED
             try:
-                bodies = portion.bodies()
+                bodies = chunk.bodies()
             except DAMAGE:  # a tick reports it
                 live.complete = False
                 continue
@@ -178,4 +178,4 @@ class LiveReader:
                     except UnreadableMessage:  # of a later version
                         continue
                     if execution.tenant == tenant:
-                        yield portion.kind, execution
+                        yield chunk.kind, execution

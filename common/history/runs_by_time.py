@@ -118,7 +118,7 @@ class RunLists:
         return read_runs(items)
 
 
-# A request looks at so many runs of the projection, some seven portions of a large window.
+# A request looks at so many runs of the projection, some seven chunks of a large window.
 _MAX_SCANNED: Final = 20_000
 # And it reads so many batches of a hundred records, of runs and of jobs.
 _MAX_BATCHES: Final = 20

@@ -36,7 +36,7 @@ _STORED_FIELDS: Final = (
     "effective_at",
     "created_at",
     "updated_at",
-    "origin",
+    "imported_from",
     "skips",
 )
 

@@ -81,7 +81,7 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     schedule: Schedule
     payload: StoredText = NO_PAYLOAD
     # What the room of another API keeps about a job of this id. Only that room reads it.
-    origin: Mapping[str, Any] | None = None
+    imported_from: Mapping[str, Any] | None = None
 
     @property
     def key(self) -> str:
@@ -109,7 +109,7 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def texts(self) -> Iterator[StoredText]:
         """What may have items of its own."""
         yield self.payload
-        yield from (value for value in (self.origin or {}).values() if isinstance(value, StoredText))
+        yield from (value for value in (self.imported_from or {}).values() if isinstance(value, StoredText))
 
     def due_entry(self) -> DueEntry:
         """The job's entry in the due index."""
@@ -124,17 +124,19 @@ class Job(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def to_item(self) -> dict[str, Any]:
         """The attributes of its item, without the key. The spec is one JSON text: a map's floats would be rounded."""
-        origin = _origin_item(self.origin) if self.origin else None
+        imported_from = _imported_item(self.imported_from) if self.imported_from else None
         spec, payload = _ENCODER.encode(self.spec).decode(), self.payload.attribute
-        item: dict[str, Any] = to_builtins(replace(self, spec=spec, payload=payload, origin=origin))
+        item: dict[str, Any] = to_builtins(
+            replace(self, spec=spec, payload=payload, imported_from=imported_from)
+        )
         return item
 
     @classmethod
     def from_item(cls, item: Mapping[str, Any]) -> Job:
         """The inverse of `to_item`. Raises one of DAMAGE."""
         parts = {"spec": read_spec(item), "payload": StoredText.from_attribute(item["payload"])}
-        origin = _origin(item["origin"]) if "origin" in item else None
-        return convert({**item, **parts, "origin": origin}, cls)
+        imported_from = _imported_from(item["imported_from"]) if "imported_from" in item else None
+        return convert({**item, **parts, "imported_from": imported_from}, cls)
 
 
 _ENCODER: Final = Encoder()
@@ -146,14 +148,15 @@ def read_spec(item: Mapping[str, Any]) -> JobSpec:
     return _DECODER.decode(item["spec"])
 
 
-def _origin_item(origin: Mapping[str, Any]) -> dict[str, Any]:
+def _imported_item(imported_from: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: value.attribute if isinstance(value, StoredText) else value for name, value in origin.items()
+        name: value.attribute if isinstance(value, StoredText) else value
+        for name, value in imported_from.items()
     }
 
 
-def _origin(item: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The inverse. Only large texts of an origin are a StoredText."""
+def _imported_from(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The inverse. Only large texts of an `imported_from` are a StoredText."""
     large = {
         name: StoredText.from_attribute(value)
         for name, value in item.items()

@@ -22,9 +22,9 @@ from msgspec.structs import replace
 
 from common import telemetry
 from common.errors import NotFound, QuotaExceeded, TenantSuspended
-from common.jobs.guards import JobChanges
 from common.jobs.job import ACTIVE as ACTIVE_JOB
 from common.jobs.job import CORRUPT, DELETED, PAUSED, Job, exists
+from common.jobs.preconditions import JobChanges
 from common.planning.directory import Directory, Listing
 from common.planning.pace import pace_number, pace_of
 from common.storage import keys

@@ -56,7 +56,7 @@ SKIPS: Final = (
     states.OVERLAP,
     states.CONCURRENCY,
     states.TARGET_NOT_ALLOWED,
-    states.HELD,
+    states.BLOCKED,
     states.INVALID,
 )
 _IS_SKIPPED: Final = Reason(
@@ -85,7 +85,7 @@ REASONS: Final[dict[str, Reason]] = {
         "it, or a calendar, was stored so that no fire time is left", "it or the calendar changes"
     ),
     WAITS: Reason(
-        "a run has waited ten minutes for other runs, or a retry for a hold, to end", "it runs again"
+        "a run has waited ten minutes for other runs, or a retry for a block, to end", "it runs again"
     ),
     UNREADABLE: Reason("a run is due, and what is stored of it cannot be read", "it is put again"),
     ADDRESS_OFF: Reason("the address of a subscription has failed for three days", "it is switched on"),

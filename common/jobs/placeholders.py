@@ -239,7 +239,7 @@ TextReader = Callable[[StoredText], str]
 
 
 @dataclass(frozen=True, slots=True)
-class LetterParts:
+class DeadLetterParts:
     """The parts of a run's dead letter that depend on the format. `refused` is the condition if no retry is allowed."""
 
     execution_id: str
@@ -260,7 +260,7 @@ class PayloadFormat(Protocol):
     def render(self, job: Job, payload: str, execution: Execution) -> str:
         """What the target gets of the payload, which is JSON, for one attempt."""
 
-    def letter(self, job: Job, execution: Execution, body: str, read: TextReader) -> LetterParts:
+    def dead_letter(self, job: Job, execution: Execution, body: str, read: TextReader) -> DeadLetterParts:
         """The parts of a dead letter for the last attempt. The target would have got `body`."""
 
 

@@ -23,12 +23,12 @@ from common.jobs.corrupt import stored_job, unchanged_corrupt
 from common.jobs.ended import may_end, why_over
 from common.jobs.failures import FailureCounts, NotRunningNotes
 from common.jobs.former_jobs import FormerRuns, as_deleted, former_item, load_jobs
-from common.jobs.guards import Guard
 from common.jobs.idempotency import IdempotencyKey
 from common.jobs.job import ACTIVE, CORRUPT, DELETED, Job, check_revision, existing, exists
 from common.jobs.large_texts import LargeTexts
 from common.jobs.ledger import ShardChoice, TenantLedger, moves
 from common.jobs.not_running import CHANGED, ENDED, NEVER_FIRES, NotRunning, ended_by
+from common.jobs.preconditions import Precondition
 from common.jobs.revisions import counted_on, deleted, next_second, paused, resumed, with_pauses
 from common.planning.due_index import DueIndex, PendingRegistration
 from common.planning.plan import fires_soon, plan_registered
@@ -57,8 +57,8 @@ Change = Callable[[Job | None, float], Job]
 class JobStore:
     """The jobs of all tenants. Every method takes the tenant from the credential, never from a request's body.
 
-    The `ledger` counts changes against the tenant's quotas and audits them with `by` as the author. The `guards` add
-    conditions of other data.
+    The `ledger` counts changes against the tenant's quotas and audits them with `by` as the author. The `preconditions`
+    add conditions of other data.
     """
 
     jobs: Table
@@ -67,7 +67,7 @@ class JobStore:
     clock: Clock
     rng: random.Random
     ledger: TenantLedger
-    guards: Sequence[Guard]
+    preconditions: Sequence[Precondition]
     webhook_secrets: WebhookSecrets
     events: Events
     by: str = field(default=ITSELF, kw_only=True)
@@ -236,13 +236,13 @@ class JobStore:
             return None
 
     def _revised(self, old: Job | None, new: Job, now: float) -> Job:
-        """The changed job with the coming skips of the old one, and as the guards revise it."""
+        """The changed job with the coming skips of the old one, and as the preconditions revise it."""
         noted = old.not_running if old and exists(old) and not _ended_by(old, new) else ""
         new = structs.replace(
             new, is_failing=False, failures_in_row=0, not_running=noted, skips=kept_skips(old, now)
         )
-        for guard in self.guards:
-            new = guard.revised(old, new, now)
+        for precondition in self.preconditions:
+            new = precondition.revised(old, new, now)
         return counted_on(old, with_pauses(old, new, now), now)
 
     def _check_still_possible(
@@ -253,8 +253,8 @@ class JobStore:
             self.ledger.check_room(tenant, moved, now)
         if failed_key is None:
             return
-        for guard in self.guards:
-            guard.explain(failed_key)
+        for precondition in self.preconditions:
+            precondition.explain(failed_key)
 
     def _commit(
         self,
@@ -265,19 +265,19 @@ class JobStore:
         conflicts: int,
         idempotency_key: IdempotencyKey | None,
     ) -> dict[str, Job]:
-        mark = self.index.ensure_mark(now)
+        progress = self.index.ensure_progress(now)
         if any(_is_first_http(old, new) for old, new in moved):
             self.webhook_secrets.ensure(tenant, now, by=self.by)
         placed = shard_choice.place(moved, conflicts)
         tx = Transaction(self.jobs.client)
         pending = [self._write(tx, old, new, now) for old, new in placed]
         for old, new in placed:
-            self._write_unplanned(tx, old, new, mark.planned_until, now)
+            self._write_unplanned(tx, old, new, progress.planned_until, now)
         for old, new in placed:
             self.ledger.audit(tx, self.by, old, new, now)
         self.ledger.count(tx, tenant, placed, now)
-        for guard in self.guards:
-            guard.require(tx, placed)
+        for precondition in self.preconditions:
+            precondition.require(tx, placed)
         shard_choice.count(tx, placed)
         if idempotency_key:
             idempotency_key.remember(tx, self.jobs, placed[0][1], now)
@@ -357,14 +357,14 @@ class JobStore:
         entry = pending[0].entry
         name = {"tenant": entry.tenant, "job_id": entry.job_id}
         with telemetry.tolerated("executions are left to the next tick", count=len(pending), **name):
-            mark = self.index.ensure_mark(self.clock.now())
+            progress = self.index.ensure_progress(self.clock.now())
             calendars = RememberedCalendars(Calendars(self.jobs))
             executions = [
                 execution
                 for registration in pending
                 for execution in plan_registered(
                     registration.entry,
-                    mark.planning_until,
+                    progress.planning_until,
                     calendars.excluded(registration.entry.tenant, registration.entry.schedule),
                 )
             ]

@@ -27,8 +27,8 @@ from common.timing.slots import EVERYWHERE, places, places_of
 from common.timing.windows import WINDOW_S, window_start
 from common.timing.zones import TZDATA_VERSION
 
-# The version of the rule that decides where groups are listed. If the mark names another version, ticks read the whole
-# directory and list it anew.
+# The version of the rule that decides where groups are listed. If planned_until names another version, ticks read the
+# whole directory and list it anew.
 FILING: Final = f"1/{TZDATA_VERSION}"
 # A shard takes this many entries before its group opens another shard. This is one page of a query, far below what a
 # partition can read or write in the seconds of a tick. Of jobs that fire more than once a minute it takes fewer.

@@ -30,7 +30,7 @@ from common.timing.instants import DAY_S
 from common.timing.windows import planning_end, window_start
 from common.timing.zones import TZDATA_VERSION
 
-# A mark within this of what a tick can plan now is not moved back: the clock that reads it may be behind.
+# A planned_until within this of what a tick can plan now is not moved back: the clock that reads it may be behind.
 MAX_CLOCK_ERROR_S: Final = 7_200
 # Windows of a day: of one that ended longer ago nothing is caught up.
 _MAX_WINDOWS_READ: Final = 144
@@ -48,7 +48,7 @@ class Window:
     decided_at: float
 
 
-class Mark(Struct, frozen=True, kw_only=True):
+class PlanningProgress(Struct, frozen=True, kw_only=True):
     """Everything before `planned_until` is enqueued; planning may have begun for anything before `planning_until`.
 
     If the two differ, the window between them is open: a tick announced it at `decided_at`, and has not finished it.
@@ -76,7 +76,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     moved_back_from: int = 0
     # Up to where ticks have moved it themselves; 0: it was not written by one.
     joined_until: int = 0
-    # Of a mark that was written in a new deployment: when. Nothing was planned before.
+    # Of a planned_until that was written in a new deployment: when. Nothing was planned before.
     new_since: int = 0
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
     @property
     def surely_until(self) -> int:
-        """Everything before this is enqueued, whatever has moved the mark."""
+        """Everything before this is enqueued, whatever has moved planned_until."""
         return min(self.planned_until, self.joined_until or self.planned_until)
 
     def is_ahead(self, now: float, clock_error_s: float = MAX_CLOCK_ERROR_S) -> bool:
@@ -143,32 +143,32 @@ class DueIndex:
         self.log = ExecutionLog(table)
         self.windows = PlannedWindows(table)
 
-    # The mark
+    # planned_until
 
-    def mark(self) -> Mark | None:
-        """The mark; None in a new deployment, and if it cannot be read: the next tick writes it anew."""
+    def progress(self) -> PlanningProgress | None:
+        """planned_until; None in a new deployment, and if it cannot be read: the next tick writes it anew."""
         with suppress(Damaged):
-            return self.read_mark()
+            return self.read_progress()
         return None
 
-    def read_mark(self) -> Mark | None:
-        """The mark; None in a new deployment. Raises Damaged."""
-        item = self._table.get(keys.MARK)
-        return read(item, Mark) if item else None
+    def read_progress(self) -> PlanningProgress | None:
+        """planned_until; None in a new deployment. Raises Damaged."""
+        item = self._table.get(keys.PROGRESS)
+        return read(item, PlanningProgress) if item else None
 
-    def ensure_mark(self, now: float) -> Mark:
-        """The mark. In a new deployment it begins at the end of the window that a tick could plan now.
+    def ensure_progress(self, now: float) -> PlanningProgress:
+        """planned_until. In a new deployment it begins at the end of the window that a tick could plan now.
 
-        If windows were planned before, somebody has deleted the mark: it begins at the end of the last one. So does one
-        that nobody can read.
+        If windows were planned before, somebody has deleted planned_until: it begins at the end of the last. So does
+        a planned_until that nobody can read.
 
-        A mark that is further ahead than a tick can plan stops all planning, and has each registration hand over its
-        executions up to there. So it is moved back to the end of the last recorded window.
+        A planned_until that is further ahead than a tick can plan stops all planning, and each registration hands over
+        its executions up to there. So it is moved back to the end of the last recorded window.
         """
         begin = planning_end(now)
         try:
-            if mark := self.read_mark():
-                return self.move_back(mark, now) if mark.is_ahead(now) else mark
+            if progress := self.read_progress():
+                return self.move_back(progress, now) if progress.is_ahead(now) else progress
         except Damaged:
             self._delete_unreadable()
             begin = window_start(int(now))
@@ -176,7 +176,7 @@ class DueIndex:
         end = last or begin
         self._table.create(
             {
-                **keys.MARK,
+                **keys.PROGRESS,
                 "planned_until": end,
                 "planning_until": end,
                 "joined_until": end,
@@ -187,49 +187,49 @@ class DueIndex:
                 **({} if last else {"new_since": window_start(int(now))}),
             }
         )
-        mark = self.mark()
-        assert mark is not None
-        return mark
+        progress = self.progress()
+        assert progress is not None
+        return progress
 
     def _delete_unreadable(self) -> None:
-        item = self._table.get(keys.MARK)
-        self._table.delete_if(keys.MARK, unchanged(item, "planned_until", "planning_until"))
+        item = self._table.get(keys.PROGRESS)
+        self._table.delete_if(keys.PROGRESS, unchanged(item, "planned_until", "planning_until"))
 
-    def close_gap(self, mark: Mark, now: float) -> Mark:
-        """Move the mark back to where its gap begins: a tick plans it, late or missed. Returns the stored mark."""
-        is_recent = now - DAY_S < mark.joined_until < mark.planned_until
-        last = mark.joined_until if is_recent else self._last_planned(now)
-        if last is None or last >= mark.planned_until:  # nothing says that something was left out
-            return self._updated(change({"joined_until": mark.planned_until}), _unmoved(mark))
-        return self._move_back(mark, last, now)
+    def close_gap(self, progress: PlanningProgress, now: float) -> PlanningProgress:
+        """Move planned_until back to where its gap begins: a tick plans it, late or missed. Returns what is stored."""
+        is_recent = now - DAY_S < progress.joined_until < progress.planned_until
+        last = progress.joined_until if is_recent else self._last_planned(now)
+        if last is None or last >= progress.planned_until:  # nothing says that something was left out
+            return self._updated(change({"joined_until": progress.planned_until}), _unmoved(progress))
+        return self._move_back(progress, last, now)
 
-    def move_back(self, mark: Mark, now: float) -> Mark:
-        """Move the mark to the end of the last recorded window. Returns the stored mark: others may have moved it."""
-        return self._move_back(mark, self._last_planned(now) or window_start(int(now)), now)
+    def move_back(self, progress: PlanningProgress, now: float) -> PlanningProgress:
+        """Move planned_until to the end of the last recorded window. Returns the stored progress, others' too."""
+        return self._move_back(progress, self._last_planned(now) or window_start(int(now)), now)
 
-    def reopen(self, mark: Mark, since: int, now: float) -> Mark:
-        """Let the next tick plan again from an instant on. Returns the stored mark."""
+    def reopen(self, progress: PlanningProgress, since: int, now: float) -> PlanningProgress:
+        """Let the next tick plan again from an instant on. Returns the stored progress."""
         self.windows.forget(since)
-        return self._move_back(mark, since, now)
+        return self._move_back(progress, since, now)
 
-    def _move_back(self, mark: Mark, last: int, now: float) -> Mark:
+    def _move_back(self, progress: PlanningProgress, last: int, now: float) -> PlanningProgress:
         moved = {"planned_until": last, "planning_until": last, "joined_until": last, "tries": 0}
-        moved_back = change({**moved, "moved_back_at": now, "moved_back_from": mark.planning_until})
-        return self._updated(moved_back, _unmoved(mark))
+        moved_back = change({**moved, "moved_back_at": now, "moved_back_from": progress.planning_until})
+        return self._updated(moved_back, _unmoved(progress))
 
-    def _updated(self, update: Expression, condition: Condition) -> Mark:
-        """The mark after an update, or as another process has moved it."""
-        item = self._table.update_or_read(keys.MARK, update, condition)
+    def _updated(self, update: Expression, condition: Condition) -> PlanningProgress:
+        """planned_until after an update, or as another process has moved it."""
+        item = self._table.update_or_read(keys.PROGRESS, update, condition)
         assert item
-        return read(item, Mark)
+        return read(item, PlanningProgress)
 
     def _last_planned(self, now: float) -> int | None:
         """The end of the last recorded window that a tick can have planned."""
         windows = self.windows.newest(_MAX_WINDOWS_READ, planning_end(now))
         return windows[0].end if windows else None
 
-    def begin_planning(self, mark: Mark, end: int, now: float) -> Mark:
-        """Announce that a tick plans from `mark` to `end`, before it reads the first entry. Returns the stored mark.
+    def begin_planning(self, progress: PlanningProgress, end: int, now: float) -> PlanningProgress:
+        """Announce that a tick plans from `progress` to `end`, before it reads the first entry. Returns what is stored.
 
         If a registration commits too late for the tick to see it, the registration sees the announcement and enqueues
         its own executions. Both reads are strongly consistent, so the later one sees the other's write.
@@ -238,28 +238,28 @@ class DueIndex:
         finishes it plans the same, however late. So an open window, or one announced by another tick meanwhile, comes
         first.
         """
-        if mark.is_open:
-            return mark
+        if progress.is_open:
+            return progress
         window = {"planning_until": end, "filed_until": end, "decided_at": now, "tries": 0}
         announcement = change({**window, "tzdata": TZDATA_VERSION, "sdk": sdk_version()})
-        return self._updated(announcement, _unmoved(mark))
+        return self._updated(announcement, _unmoved(progress))
 
-    def count_try(self, mark: Mark) -> Mark:
-        """Count a further try of the open window, in case the window kills this tick too. Returns the stored mark."""
-        return self._updated(change(add={"tries": 1}), _unmoved(mark))
+    def count_try(self, progress: PlanningProgress) -> PlanningProgress:
+        """Count a further try of the open window, in case the window kills this tick too. Returns what is stored."""
+        return self._updated(change(add={"tries": 1}), _unmoved(progress))
 
-    def finish_planning(self, end: int) -> Mark:
-        """Move the mark to `end`: everything before it is durably enqueued. It never moves back.
+    def finish_planning(self, end: int) -> PlanningProgress:
+        """Move planned_until to `end`: everything before it is durably enqueued. It never moves back.
 
-        Returns the stored mark: another tick may have been faster.
+        Returns the stored progress: another tick may have been faster.
         """
         moved = change({"planned_until": end, "joined_until": end})
         return self._updated(moved, Attribute("planned_until") < end)
 
-    def distrust_listings(self, now: float) -> Mark:
-        """From `now` on, ticks read the whole directory for a while. Returns the stored mark."""
+    def distrust_listings(self, now: float) -> PlanningProgress:
+        """From `now` on, ticks read the whole directory for a while. Returns the stored progress."""
         distrust = change({"filing": FILING, "filed_since": now, "filed_until": Attribute("planning_until")})
-        return read(self._table.update(keys.MARK, distrust), Mark)
+        return read(self._table.update(keys.PROGRESS, distrust), PlanningProgress)
 
     # The entries of a shard
 
@@ -325,8 +325,8 @@ class DueIndex:
             self._table.delete_many([registration.key for registration in pending])
 
 
-def _unmoved(mark: Mark) -> Condition:
-    as_read = {"planned_until": mark.planned_until, "planning_until": mark.planning_until}
+def _unmoved(progress: PlanningProgress) -> Condition:
+    as_read = {"planned_until": progress.planned_until, "planning_until": progress.planning_until}
     return unchanged(as_read, *as_read)
 
 

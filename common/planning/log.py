@@ -5,14 +5,14 @@ what is planned it has runs that change: started by hand, backfilled, skipped, c
 change; and runs that the projection (common/projection/) looks at again, in the window in which it does. So who follows
 the log reads one range of a bucket.
 
-Later ticks compare the log of executions with the runs, and so find executions without a record. A portion holds the
+Later ticks compare the log of executions with the runs, and so find executions without a record. A chunk holds the
 messages of thousands of executions of one window, compressed to some 20 bytes each. It is written after they are
-enqueued, and before the mark moves. So each execution in the log was enqueued, and an execution whose planning was
-interrupted is planned again. A portion is named by its content: if two ticks plan the same, it is stored once. A
-portion that cannot be written is reported, and planning goes on.
+enqueued, and before planned_until moves. So each execution in the log was enqueued, and an execution whose planning was
+interrupted is planned again. A chunk is named by its content: if two ticks plan the same, it is stored once. A
+chunk that cannot be written is reported, and planning goes on.
 
-The record of a window is for people, and names the portions that were written. Ticks and planners write it after their
-work. If records do not join, or their portions are not there, ticks plan again from there on: what ran does not run
+The record of a window is for people, and names the chunks that were written. Ticks and planners write it after their
+work. If records do not join, or their chunks are not there, ticks plan again from there on: what ran does not run
 again (scheduler/comparison.py).
 """
 
@@ -43,10 +43,10 @@ from common.timing.windows import window_start
 
 _NAME_CHARS: Final = 16
 # Some 100 KB with ids that are short or alike.
-_MAX_PORTION_EXECUTIONS: Final = 5_000
+_MAX_CHUNK_EXECUTIONS: Final = 5_000
 # Compressed. The compressor keeps back up to 40 KB more, and base64 adds a third: an item holds 400 KB.
-MAX_PORTION_BYTES: Final = 200_000
-_PORTION_TTL_S: Final = 2 * DAY_S
+MAX_CHUNK_BYTES: Final = 200_000
+_CHUNK_TTL_S: Final = 2 * DAY_S
 _LOOKS_TTL_S: Final = 8 * DAY_S
 # A window of ten minutes has one record: TTL bounds their number to about 1,100.
 _WINDOW_TTL_S: Final = 8 * DAY_S
@@ -61,11 +61,11 @@ AGAIN_PLANNED, AGAIN_RECORDED = f"{AGAIN}-planned", f"{AGAIN}-recorded"
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Chunk:
     """Some executions of the window that starts at `window`. Those with spread are in the window of their due time."""
 
     window: int
-    # Of a portion that is written; its reader counts the bodies.
+    # Of a chunk that is written; its reader counts the bodies.
     count: int
     data: str
     bucket: int = 0
@@ -85,7 +85,7 @@ class Portion:
 
     @property
     def is_intact(self) -> bool:
-        """Whether a stored portion holds what its name says."""
+        """Whether a stored chunk holds what its name says."""
         return self.key == keys.logged(self.bucket, self.window, self.kind, self.name)
 
     def bodies(self) -> list[str]:
@@ -98,12 +98,12 @@ class Portion:
             **keys.logged(self.bucket, self.window, self.kind, self.name),
             "count": self.count,
             "data": self.data,
-            "expires_at": self.window + (_LOOKS_TTL_S if self.kind.startswith(AGAIN) else _PORTION_TTL_S),
+            "expires_at": self.window + (_LOOKS_TTL_S if self.kind.startswith(AGAIN) else _CHUNK_TTL_S),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class UnwrittenPortion:
+class UnwrittenChunk:
     """Executions that were enqueued and are not in the log: nobody notices if one of their messages is lost."""
 
     window: int
@@ -115,8 +115,8 @@ class UnwrittenPortion:
 
 
 @dataclass(slots=True)
-class _PortionBuilder:
-    """Compresses the messages of one portion."""
+class _ChunkBuilder:
+    """Compresses the messages of one chunk."""
 
     compressor: zlib._Compress = field(default_factory=lambda: zlib.compressobj(1))
     data: bytearray = field(default_factory=bytearray)
@@ -128,12 +128,12 @@ class _PortionBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether the portion takes no more."""
-        return self.count >= _MAX_PORTION_EXECUTIONS or len(self.data) >= MAX_PORTION_BYTES
+        """Whether the chunk takes no more."""
+        return self.count >= _MAX_CHUNK_EXECUTIONS or len(self.data) >= MAX_CHUNK_BYTES
 
-    def build(self, window: int, bucket: int, kind: str) -> Portion:
+    def build(self, window: int, bucket: int, kind: str) -> Chunk:
         data = base64.b64encode(self.data + self.compressor.flush()).decode()
-        return Portion(window, self.count, data, bucket, kind)
+        return Chunk(window, self.count, data, bucket, kind)
 
 
 @dataclass(slots=True)
@@ -145,10 +145,10 @@ class LogWriter:
     kind: str = PLANNED
     # The places of what was stored.
     places: list[str] = field(default_factory=list)
-    _builders: defaultdict[tuple[int, int, str], _PortionBuilder] = field(
-        default_factory=lambda: defaultdict(_PortionBuilder)
+    _builders: defaultdict[tuple[int, int, str], _ChunkBuilder] = field(
+        default_factory=lambda: defaultdict(_ChunkBuilder)
     )
-    _full: list[Portion] = field(default_factory=list)
+    _full: list[Chunk] = field(default_factory=list)
 
     def recording(self, executions: Iterable[Execution]) -> Iterator[Execution]:
         """The same executions. Each is collected when the caller takes it."""
@@ -174,38 +174,38 @@ class LogWriter:
         if unwritten := self.write():
             raise Busy(str(unwritten[0]))
 
-    def write(self) -> list[UnwrittenPortion]:
+    def write(self) -> list[UnwrittenChunk]:
         """Store the collected executions, after all of them are enqueued. Returns what could not be stored.
 
         It raises nothing. An error here would plan the window again, and send all its messages twice.
         """
-        portions = [*self._full, *(builder.build(*place) for place, builder in self._builders.items())]
+        chunks = [*self._full, *(builder.build(*place) for place, builder in self._builders.items())]
         self._full.clear()
         self._builders.clear()
-        if len(portions) > 1:
-            # A few requests for all of them: a tick has portions of each bucket.
-            with tolerated("the log of a window is written one by one", portions=len(portions)):
-                self.table.put_many([portion.to_item() for portion in portions])
-                self.places += [portion.place for portion in portions]
+        if len(chunks) > 1:
+            # A few requests for all of them: a tick has chunks of each bucket.
+            with tolerated("the log of a window is written one by one", chunks=len(chunks)):
+                self.table.put_many([chunk.to_item() for chunk in chunks])
+                self.places += [chunk.place for chunk in chunks]
                 return []
-        return [unwritten for portion in portions if (unwritten := self._unwritten(portion))]
+        return [unwritten for chunk in chunks if (unwritten := self._unwritten(chunk))]
 
-    def _unwritten(self, portion: Portion) -> UnwrittenPortion | None:
-        """Store a portion, which may be stored already; or say why that failed."""
+    def _unwritten(self, chunk: Chunk) -> UnwrittenChunk | None:
+        """Store a chunk, which may be stored already; or say why that failed."""
         try:
-            self.table.put(portion.to_item())
-            self.places.append(portion.place)
+            self.table.put(chunk.to_item())
+            self.places.append(chunk.place)
         except (
             BotoCoreError,
             ClientError,
             Minute8Error,
         ) as error:  # it only serves to find lost messages later
-            return UnwrittenPortion(portion.window, portion.count, repr(error))
+            return UnwrittenChunk(chunk.window, chunk.count, repr(error))
         return None
 
 
 class ExecutionLog:
-    """The portions, in the due table."""
+    """The chunks, in the due table."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -228,25 +228,25 @@ class ExecutionLog:
             writer.add_at(window_start(at), execution, kind)
         writer.write_all()
 
-    def forget(self, looks: Iterable[Portion]) -> None:
+    def forget(self, looks: Iterable[Chunk]) -> None:
         """Remove looks that are done."""
         self._table.delete_many([look.key for look in looks if look.key])
 
-    def portions(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
-        """The portions of the windows that start in [start, end), read while the caller consumes them.
+    def chunks(self, start: int, end: int, bucket: int | None = None) -> Iterator[Chunk]:
+        """The chunks of the windows that start in [start, end), read while the caller consumes them.
 
-        What nobody can read of a portion is found by `bodies`.
+        What nobody can read of a chunk is found by `bodies`.
         """
         span = keys.logged_between(start, end)
         for number in range(keys.LOG_BUCKETS) if bucket is None else (bucket,):
             query = Query(keys.log_partition(number), sk_between=span, attributes=("pk", "sk", "data"))
             for item in self._table.query(query):
                 window, kind = keys.logged_place(item["sk"])
-                yield Portion(window, 0, item.get("data", ""), number, kind, keys.key_of(item))
+                yield Chunk(window, 0, item.get("data", ""), number, kind, keys.key_of(item))
 
-    def planned(self, start: int, end: int, bucket: int | None = None) -> Iterator[Portion]:
+    def planned(self, start: int, end: int, bucket: int | None = None) -> Iterator[Chunk]:
         """Those of them that were enqueued."""
-        return (portion for portion in self.portions(start, end, bucket) if portion.kind == PLANNED)
+        return (chunk for chunk in self.chunks(start, end, bucket) if chunk.kind == PLANNED)
 
 
 class PlannedWindow(Struct, frozen=True, rename={"bad_entries": "bad"}):
@@ -265,7 +265,7 @@ class PlannedWindow(Struct, frozen=True, rename={"bad_entries": "bad"}):
     # The ticks and planners that worked at the window.
     ticks: int = 0
     planners: int = 0
-    # The places of its portions.
+    # The places of its chunks.
     places: tuple[str, ...] = ()
 
 

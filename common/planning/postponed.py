@@ -48,7 +48,7 @@ class Postponed:
             return
         self._table.put(_item(execution))
         # Read after the write: a tick that announced this window before may have read it without the item.
-        if execution.visible_at < self._index.ensure_mark(self._clock.now()).planning_until:
+        if execution.visible_at < self._index.ensure_progress(self._clock.now()).planning_until:
             self._queue.send([execution])
 
     def postpone_distant(self, executions: Iterable[Execution]) -> Iterator[Execution]:
@@ -75,7 +75,7 @@ class Postponed:
         # Two registrations of a job that were cut off have the same executions.
         items = {item["sk"]: item for item in map(_item, executions)}
         self._table.put_many(list(items.values()))
-        announced = self._index.ensure_mark(self._clock.now()).planning_until
+        announced = self._index.ensure_progress(self._clock.now()).planning_until
         yield from (execution for execution in executions if execution.visible_at < announced)
 
     def enqueue_due(self, until: int, stop_at: float) -> Iterator[Unreadable | int]:

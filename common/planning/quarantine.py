@@ -1,4 +1,4 @@
-"""Quarantine: what cannot be planned is set aside with the reason, and the mark moves on for all others.
+"""Quarantine: what cannot be planned is set aside with the reason, and planned_until moves on for all others.
 
 Quarantined are unreadable groups, and shares that no planner has finished. Each record names the shards and the time
 from `start_at` to `end_at`. Every tick retries them. What can be planned by then is planned with the window's stored
@@ -102,7 +102,7 @@ class Quarantine:
     def add_entry(self, name: str, reason: str, now: float) -> None:
         """Report that an entry, tenant#job_id, could not be planned; repeated reports are one record.
 
-        Without a tenant, the name is that of a window's log with a portion missing, or of a step that is passed over.
+        Without a tenant, the name is that of a window's log with a chunk missing, or of a step that is passed over.
         """
         self._table.put(
             {

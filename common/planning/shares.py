@@ -18,7 +18,7 @@ from msgspec import Struct, json
 
 from common.errors import Minute8Error
 from common.planning.directory import Shard
-from common.planning.due_index import DueIndex, Mark, Window
+from common.planning.due_index import DueIndex, PlanningProgress, Window
 from common.planning.execution import version_of
 from common.planning.pace import ALL_SECONDS, PaceSlice, pace_of
 from common.planning.queue import BATCH_SIZE, HandOverFailed
@@ -153,10 +153,10 @@ class Shares:
         self._table = table
         self._index = DueIndex(table)
 
-    def record(self, window: Window, drafts: Iterable[ShareDraft]) -> Mark:
-        """Record all shares, unless another tick has divided or finished the window. Returns the stored mark.
+    def record(self, window: Window, drafts: Iterable[ShareDraft]) -> PlanningProgress:
+        """Record all shares, unless another tick has divided or finished the window. Returns the stored progress.
 
-        The shares count once the mark names their division. If the tick stops before that, `remove_stale` removes them.
+        The shares count once planned_until names their division. If the tick stops before, `remove_stale` removes them.
         """
         division = 1 + secrets.randbelow(_MAX_DIVISION_SHARES)
         recorded = []
@@ -171,24 +171,24 @@ class Shares:
             & (Attribute("planning_until") == window.end)
             & (divided_until.is_absent | (divided_until < window.end))
         )
-        is_taken = self._table.update_if(keys.MARK, counts, undivided) is not None
-        mark = self._index.mark()
-        assert mark is not None
+        is_taken = self._table.update_if(keys.PROGRESS, counts, undivided) is not None
+        progress = self._index.progress()
+        assert progress is not None
         # A refusal may be of our own write, repeated after its answer was lost.
-        if not is_taken and (mark.divided_until, mark.division) != (window.end, division):
+        if not is_taken and (progress.divided_until, progress.division) != (window.end, division):
             for key in recorded:
                 self._table.delete(key)
-        return mark
+        return progress
 
-    def unconfirmed(self, mark: Mark) -> list[int]:
+    def unconfirmed(self, progress: PlanningProgress) -> list[int]:
         """The numbers of a divided window's shares that are not confirmed."""
-        prefix = keys.share_prefix(mark.planning_until)
+        prefix = keys.share_prefix(progress.planning_until)
         items = self._table.query(Query(keys.SHARES, sk_prefix=prefix, attributes=("sk",)))
         numbers = (item["sk"].removeprefix(prefix) for item in items)
         return [
             int(number)
             for number in numbers
-            if number.isdecimal() and int(number) // _MAX_DIVISION_SHARES == mark.division
+            if number.isdecimal() and int(number) // _MAX_DIVISION_SHARES == progress.division
         ]
 
     def load(self, end: int, number: int) -> Share | Unreadable | None:
@@ -214,10 +214,15 @@ class Shares:
         self._table.delete(share.key)
 
     def finish_if_last(self, end: int) -> None:
-        """Move the mark over a divided window that has no shares left."""
-        # The mark first: when it says "divided", all shares are recorded, and none is added later.
-        mark = self._index.mark()
-        if mark and mark.is_divided and mark.planning_until == end and not self.unconfirmed(mark):
+        """Move planned_until over a divided window that has no shares left."""
+        # planned_until first: when it says "divided", all shares are recorded, and none is added later.
+        progress = self._index.progress()
+        if (
+            progress
+            and progress.is_divided
+            and progress.planning_until == end
+            and not self.unconfirmed(progress)
+        ):
             self._index.finish_planning(end)
 
     def remove_stale(self, planned_until: int) -> None:

@@ -35,8 +35,8 @@ _STOPPED_NAMED: Final = 5
 _STOPPED_LINES: Final = 30
 # More are not counted.
 MAX_COUNTED: Final = 1_000
-# The mark is a window behind while a tick plans.
-_MARK_LATE_S: Final = WINDOW_S
+# planned_until is a window behind while a tick plans.
+_PROGRESS_LATE_S: Final = WINDOW_S
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 _MAX_SUBJECT: Final = 99
 HOUR_S: Final = 3_600
@@ -80,7 +80,7 @@ class DailyReport:
     def wrong(self) -> list[str]:
         """What somebody should look at, each in words with its page of the runbook."""
         signs = [
-            (self.planned_until + _MARK_LATE_S < self.now, "ticks are late: mark-lag"),
+            (self.planned_until + _PROGRESS_LATE_S < self.now, "ticks are late: planning-lag"),
             (sum(self.contradictions.values()) > 0, "tables contradict each other: contradictions"),
             (self.without_record > 0, "executions have no record: no-record"),
             (self.set_aside > 0, "something is set aside: quarantine"),
@@ -102,8 +102,8 @@ class DailyReport:
         """The report, in short lines."""
         late = f", the latest by {self.totals.max_lateness_s:.0f} s" if self.totals.late else ""
         contradictions = ", ".join(f"{name} {count}" for name, count in self.contradictions.items())
-        letters = [] if self.dead_letters is None else [_count(self.dead_letters)]
-        letters += [f"{queue} not counted ({error})" for queue, error in self.not_counted.items()]
+        dead_letters = [] if self.dead_letters is None else [_count(self.dead_letters)]
+        dead_letters += [f"{queue} not counted ({error})" for queue, error in self.not_counted.items()]
         lines = [
             f"Minute8 {self.stage}",
             f"{_minute(self.from_at)} to {_minute(self.until_at)}",
@@ -118,7 +118,7 @@ class DailyReport:
             f"Stuck: {_count(self.stuck)}",
             f"Without a record: {_count(self.without_record)}",
             f"Set aside: {_count(self.set_aside)}",
-            f"Dead letters: {', '.join(letters)}",
+            f"Dead letters: {', '.join(dead_letters)}",
             f"Contradictions: {contradictions or '0'}",
             f"Planned until: {_minute(self.planned_until)}",
             f"Cost: about ${self.dollars:.2f} by list prices",
@@ -140,7 +140,9 @@ class DailyReport:
         return [f"Not running: {_by_tenant(sum(counts.values()), _largest(counts))}{more}", *named]
 
 
-def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: DeadLetters) -> DailyReport:
+def read_report(
+    tables: Tables, stage: str, until_at: int, now: float, dead_letters: DeadLetters
+) -> DailyReport:
     """The report of the 24 hours before `until_at`, the start of an hour."""
     from_at, state = until_at - DAY_S, ProjectionStates(tables.due).read()
     by_tenant: dict[str, TenantTotals] = {}
@@ -150,8 +152,8 @@ def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: 
         by_tenant = (
             ProjectedTenants(tables.runs).between(hour_of(max(from_at, state.since)), until_at).tenants
         )
-    totals, mark = TenantTotals.sum(by_tenant.values()), DueIndex(tables.due).mark()
-    dead_letters, not_counted = _count_dead_letters(letters)
+    totals, progress = TenantTotals.sum(by_tenant.values()), DueIndex(tables.due).progress()
+    count, not_counted = _count_dead_letters(dead_letters)
     not_running, all_stopped = stopped_tenants(tables.jobs)
     return DailyReport(
         stage=stage,
@@ -164,25 +166,25 @@ def read_report(tables: Tables, stage: str, until_at: int, now: float, letters: 
         failed=_largest({tenant: each.failed for tenant, each in by_tenant.items()}),
         skipped=_largest({tenant: each.skipped for tenant, each in by_tenant.items()}),
         late=_largest({tenant: each.late for tenant, each in by_tenant.items()}),
-        planned_until=mark.planned_until if mark else 0,
+        planned_until=progress.planned_until if progress else 0,
         contradictions=Counter(listed.name for listed in FoundContradictions(tables.due).all()),
         without_record=_listed(tables.due, keys.UNRECORDED),
         set_aside=_listed(tables.due, keys.QUARANTINE),
         not_running=not_running,
         all_stopped=all_stopped,
-        dead_letters=dead_letters,
+        dead_letters=count,
         not_counted=not_counted,
         dollars=IDLE_DOLLARS_A_DAY + totals.runs * DOLLARS_A_RUN,
     )
 
 
-def _count_dead_letters(letters: DeadLetters) -> tuple[int | None, dict[str, str]]:
+def _count_dead_letters(dead_letters: DeadLetters) -> tuple[int | None, dict[str, str]]:
     """About how many there are in the queues that can be counted, and of each other queue its error."""
     counts: list[int] = []
     not_counted: dict[str, str] = {}
     for queue in QUEUES:
         try:
-            count = letters.count(queue)
+            count = dead_letters.count(queue)
             if count is not None:
                 counts.append(count)
             elif queue != REGISTRATIONS:
@@ -229,7 +231,7 @@ class DailyReports:
     topic_arn: str
     hour: int
     sns: Any
-    letters: DeadLetters
+    dead_letters: DeadLetters
 
     def send_if_due(self, now: float) -> bool:
         """Send the report if it is time and no other round has. Raises what SNS raises: the next minute tries again."""
@@ -239,7 +241,7 @@ class DailyReports:
         if not SENT_AFTER_S <= now - until_at < SENT_AFTER_S + HOUR_S or not self._take(until_at):
             return False
         try:
-            report = read_report(self.tables, self.stage, until_at, now, self.letters)
+            report = read_report(self.tables, self.stage, until_at, now, self.dead_letters)
             self.sns.publish(TopicArn=self.topic_arn, Subject=report.subject, Message=report.text())
         except (BotoCoreError, ClientError, Minute8Error):
             self.tables.jobs.delete(keys.REPORTED)

@@ -1,7 +1,7 @@
 """Dead letters: messages that a function failed on until SQS gave them up. An operator resends or discards them.
 
-SQS cannot find a message by its id. So letters are received a batch at a time, and hidden from others meanwhile. The
-rest is shown again at once, or after a crash a minute later. A message that is sent twice is the same execution: the id
+SQS cannot find a message by its id. So dead letters are received a batch at a time, and hidden from others meanwhile.
+The rest is shown at once, after a crash a minute later. A message that is sent twice is the same execution: the id
 of the execution is derived, so it runs once. StartMessageMoveTask does not say what it moves, and is not available
 everywhere.
 """
@@ -61,7 +61,7 @@ class _NoRecord(Minute8Error):
 class DeadLetter:
     """A dead letter. `about` names its executions or its share; or its event, and why it was refused.
 
-    `problem` says why this version cannot read the letter; such a letter is not resent. A later version may read it,
+    `problem` says why this version cannot read the dead letter, which is not resent then. A later version may read it,
     unless it `is_garbage`: a wake, or a text that no version of Minute8 has written.
     """
 
@@ -74,7 +74,7 @@ class DeadLetter:
 
 
 def dead_letter_of(queue: str, message: MessageTypeDef) -> DeadLetter:
-    """The letter of a received message of the queue."""
+    """The dead letter of a received message of the queue."""
     body = message["Body"]
     sent_at = int(message.get("Attributes", {}).get("SentTimestamp", 0)) / 1000
     about: tuple[str, ...] = ()
@@ -153,8 +153,8 @@ _ABOUT: Final[Mapping[str, Callable[[str], tuple[str, ...]]]] = {
 
 
 @dataclass(slots=True)
-class HandledLetters:
-    """The results of letters. `more`: the queue may hold others that were requested."""
+class HandledDeadLetters:
+    """The results of dead letters. `more`: the queue may hold others that were requested."""
 
     moved: list[DeadLetter] = field(default_factory=list)
     discarded: list[DeadLetter] = field(default_factory=list)
@@ -163,14 +163,14 @@ class HandledLetters:
 
     @property
     def count(self) -> int:
-        """How many of the requested letters were received."""
+        """How many of the requested dead letters were received."""
         return len(self.moved) + len(self.discarded) + len(self.remaining)
 
 
 class _Received(NamedTuple):
-    """A received letter, hidden from other receivers. SQS knows the letter by its `handle`."""
+    """A received dead letter, hidden from other receivers. SQS knows the dead letter by its `handle`."""
 
-    letter: DeadLetter
+    dead_letter: DeadLetter
     handle: str
     body: str
 
@@ -188,11 +188,11 @@ class DeadLetters:
     work_s: float = _WORK_S
 
     def counts(self) -> dict[str, int]:
-        """About how many letters are in each queue that there is, hidden ones included."""
+        """About how many dead letters are in each queue that there is, hidden ones included."""
         return {queue: count for queue in QUEUES if (count := self.count(queue)) is not None}
 
     def count(self, queue: str) -> int | None:
-        """About how many letters are in a queue, hidden ones included; None if there is no such queue."""
+        """About how many dead letters are in a queue, hidden ones included; None if there is no such queue."""
         names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         url = self._dead(queue)
         try:
@@ -201,9 +201,9 @@ class DeadLetters:
             return None
         return sum(int(counts.get(name, 0)) for name in names)
 
-    def peek(self, queue: str, limit: int = MAX_LETTERS) -> HandledLetters:
-        """The first letters, in no order. Raises NotFound (the queue)."""
-        return self._handle(queue, limit, None, lambda letter: LEFT, math.inf, most=limit)
+    def peek(self, queue: str, limit: int = MAX_LETTERS) -> HandledDeadLetters:
+        """The first dead letters, in no order. Raises NotFound (the queue)."""
+        return self._handle(queue, limit, None, lambda dead_letter: LEFT, math.inf, most=limit)
 
     def redrive(
         self,
@@ -213,16 +213,16 @@ class DeadLetters:
         *,
         began_at: float = math.inf,
         discard_garbage: bool = False,
-    ) -> HandledLetters:
-        """Send readable letters to their queue again, or `only` the letters with these ids.
+    ) -> HandledDeadLetters:
+        """Send readable dead letters to their queue again, or `only` the dead letters with these ids.
 
-        Calls with the same `began_at` meet each letter once: those sent since stay. A registration among them, which
-        was refused again, is `remaining`, with the reason. Raises NotFound.
+        Calls with the same `began_at` meet each dead letter once: those sent since stay. A registration among them,
+        which was refused again, is `remaining`, with the reason. Raises NotFound.
         """
 
-        def decide(letter: DeadLetter) -> Result:
-            if letter.problem:
-                return DISCARDED if letter.is_garbage and discard_garbage else LEFT
+        def decide(dead_letter: DeadLetter) -> Result:
+            if dead_letter.problem:
+                return DISCARDED if dead_letter.is_garbage and discard_garbage else LEFT
             return MOVED
 
         polls = _POLLS_FOR_REFUSED if queue == REGISTRATIONS else 1
@@ -236,9 +236,9 @@ class DeadLetters:
         only: Collection[str] | None = None,
         *,
         began_at: float = math.inf,
-    ) -> HandledLetters:
-        """Delete letters that were sent before `began_at`. Raises NotFound."""
-        return self._handle(queue, limit, only, lambda letter: DISCARDED, began_at)
+    ) -> HandledDeadLetters:
+        """Delete dead letters that were sent before `began_at`. Raises NotFound."""
+        return self._handle(queue, limit, only, lambda dead_letter: DISCARDED, began_at)
 
     def _handle(
         self,
@@ -249,11 +249,11 @@ class DeadLetters:
         began_at: float,
         polls: int = 1,
         most: int = MAX_LETTERS * _BATCH,
-    ) -> HandledLetters:
-        """Receive letters, and move, discard or keep each as `decide` says: up to `limit`, besides those that stay.
+    ) -> HandledDeadLetters:
+        """Receive dead letters, and move, discard or keep each as `decide` says: up to `limit`, besides what stays.
 
         They are looked for among so many at `most`. After so many empty `polls` in a row there are no others. The
-        call ends before the first received letters are visible again.
+        call ends before the first received dead letters are visible again.
         """
         url, until = self._dead(queue), self.monotonic() + self.work_s
         handled: dict[Result, list[DeadLetter]] = {MOVED: [], DISCARDED: [], LEFT: []}
@@ -276,9 +276,9 @@ class DeadLetters:
                 hidden -= deleted
                 for result, item in decided:
                     if problem := failed.get(item.handle):
-                        handled[LEFT].append(replace(item.letter, problem=problem))
+                        handled[LEFT].append(replace(item.dead_letter, problem=problem))
                     else:
-                        handled[result].append(item.letter)
+                        handled[result].append(item.dead_letter)
                 if only is not None and polls == 1 and sum(map(len, handled.values())) == len(only):
                     more = False
                     break
@@ -286,12 +286,12 @@ class DeadLetters:
             raise NotFound("dead-letter queue", queue) from None
         finally:
             self._show(url, sorted(hidden))
-        return HandledLetters(handled[MOVED], handled[DISCARDED], handled[LEFT], more)
+        return HandledDeadLetters(handled[MOVED], handled[DISCARDED], handled[LEFT], more)
 
     def _carry_out(
         self, queue: str, decided: Sequence[tuple[Result, _Received]]
     ) -> tuple[dict[str, str], set[str]]:
-        """Move and discard. Returns the problems by the letters' handles, and the handles of the deleted letters."""
+        """Move and discard. Returns the problems by their handles, and the handles of the deleted dead letters."""
         failed = self._resend(queue, [item for result, item in decided if result == MOVED])
         to_delete = [item for result, item in decided if result != LEFT and item.handle not in failed]
         failed |= self._delete(self._dead(queue), to_delete)
@@ -335,28 +335,31 @@ class DeadLetters:
                 ],
             )
 
-    def _resend(self, queue: str, letters: list[_Received]) -> dict[str, str]:
-        """Send up to ten letters to their queue. Returns the errors of SQS by handle."""
+    def _resend(self, queue: str, dead_letters: list[_Received]) -> dict[str, str]:
+        """Send up to ten dead letters to their queue. Returns the errors of SQS by handle."""
         failed: dict[str, str] = {}
-        for part in _requests_of(letters):
+        for part in _requests_of(dead_letters):
             answer = self.client.send_message_batch(
                 QueueUrl=self._alive(queue),
-                Entries=[_entry(queue, nth, letter.body) for nth, letter in enumerate(part)],
+                Entries=[_entry(queue, nth, dead_letter.body) for nth, dead_letter in enumerate(part)],
             )
             for entry in answer.get("Failed", []):
                 failed[part[int(entry["Id"])].handle] = f"SQS did not take it again: {entry['Code']}"
         return failed
 
-    def _delete(self, url: str, letters: list[_Received]) -> dict[str, str]:
-        """Delete up to ten letters. Returns the errors of SQS by handle."""
-        if not letters:
+    def _delete(self, url: str, dead_letters: list[_Received]) -> dict[str, str]:
+        """Delete up to ten dead letters. Returns the errors of SQS by handle."""
+        if not dead_letters:
             return {}
         answer = self.client.delete_message_batch(
             QueueUrl=url,
-            Entries=[{"Id": str(nth), "ReceiptHandle": letter.handle} for nth, letter in enumerate(letters)],
+            Entries=[
+                {"Id": str(nth), "ReceiptHandle": dead_letter.handle}
+                for nth, dead_letter in enumerate(dead_letters)
+            ],
         )
         return {
-            letters[int(entry["Id"])].handle: f"SQS did not delete it: {entry['Code']}"
+            dead_letters[int(entry["Id"])].handle: f"SQS did not delete it: {entry['Code']}"
             for entry in answer.get("Failed", [])
         }
 
@@ -369,15 +372,15 @@ class DeadLetters:
         return self.url.removesuffix(EXECUTIONS) + queue
 
 
-def audit_letters(commit: AuditedCommit, queue: str, handled: HandledLetters, now: float) -> None:
-    """Add the numbers of moved and discarded letters to the platform's audit. Raises Busy."""
-    for action, result, letters in (
+def audit_dead_letters(commit: AuditedCommit, queue: str, handled: HandledDeadLetters, now: float) -> None:
+    """Add the numbers of moved and discarded dead letters to the platform's audit. Raises Busy."""
+    for action, result, dead_letters in (
         ("dead_letters.redriven", MOVED, handled.moved),
         ("dead_letters.discarded", DISCARDED, handled.discarded),
     ):
-        if letters:
+        if dead_letters:
             tx = Transaction(commit.audit.tenants.client)
-            commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(letters)})
+            commit.commit(tx, keys.OPERATORS, action, queue, now, after={result: len(dead_letters)})
 
 
 def _decided(
@@ -388,26 +391,26 @@ def _decided(
     *,
     are_refused: bool,
 ) -> Iterator[tuple[Result, _Received]]:
-    """What becomes of the letters that were asked for. With `are_refused`, those sent since were refused again."""
+    """What becomes of the dead letters that were asked for. With `are_refused`, those sent since were refused again."""
     for item in received:
-        letter = item.letter
-        if letter.sent_at < began_at and (only is None or letter.message_id in only):
-            yield decide(letter), item
-        elif letter.sent_at >= began_at and are_refused:
-            *_, reason = letter.about or ("",)
-            yield LEFT, item._replace(letter=replace(letter, problem=f"{REFUSED_AGAIN}: {reason}"))
+        dead_letter = item.dead_letter
+        if dead_letter.sent_at < began_at and (only is None or dead_letter.message_id in only):
+            yield decide(dead_letter), item
+        elif dead_letter.sent_at >= began_at and are_refused:
+            *_, reason = dead_letter.about or ("",)
+            yield LEFT, item._replace(dead_letter=replace(dead_letter, problem=f"{REFUSED_AGAIN}: {reason}"))
 
 
-def _requests_of(letters: list[_Received]) -> Iterator[list[_Received]]:
-    """The letters in parts that each fit into a request."""
+def _requests_of(dead_letters: list[_Received]) -> Iterator[list[_Received]]:
+    """The dead letters in parts that each fit into a request."""
     part: list[_Received] = []
     size = 0
-    for received in letters:
-        if part and size + received.letter.size > _BATCH_BYTES:
+    for received in dead_letters:
+        if part and size + received.dead_letter.size > _BATCH_BYTES:
             yield part
             part, size = [], 0
         part.append(received)
-        size += received.letter.size
+        size += received.dead_letter.size
     if part:
         yield part
 

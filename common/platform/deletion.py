@@ -206,7 +206,7 @@ class Deletions:
                 items_read += 1
                 removed["others"] += 1
         # What is projected of the runs, and the concurrency keys.
-        projected = (keys.projected_windows, keys.projected_portions, keys.projected_days)
+        projected = (keys.projected_windows, keys.projected_chunks, keys.projected_days)
         partitions = (*(each(tenant_id) for each in projected), keys.key_permits(tenant_id, "")["pk"])
         parts = [(self.runs, partition, "others") for partition in partitions]
         return items_read + _remove(parts, most - items_read, removed)[0]

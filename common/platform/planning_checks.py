@@ -10,7 +10,7 @@ from typing import Final
 
 from common.clock import Clock
 from common.errors import Damaged
-from common.planning.due_index import DueIndex, Mark
+from common.planning.due_index import DueIndex, PlanningProgress
 from common.planning.quarantine import Quarantine, described
 from common.planning.shares import Shares
 from common.platform.findings import Finding, Level, Repair, failed, ok, repairable, warning
@@ -27,7 +27,7 @@ _UNFINISHED_S: Final = 300
 _PENDING_S: Final = 2
 # Of the operator's clock, which the doctor checks too.
 _MAX_CLOCK_ERROR_S: Final = 300
-# A mark that was moved back is reported for a day.
+# A planned_until that was moved back is reported for a day.
 _MOVED_BACK_S: Final = 86_400
 # Of each list of problems: enough to act.
 MAX_READ: Final = 1_000
@@ -55,93 +55,95 @@ class PlanningState:
         return f"minute8-{self.stage}-{part}"
 
 
-def check_mark(tables: PlanningState) -> Iterator[Finding]:
+def check_progress(tables: PlanningState) -> Iterator[Finding]:
     """Up to when everything is planned: this shows that ticks run and succeed."""
     now = tables.clock.now()
     try:
-        mark = tables.index().read_mark()
+        progress = tables.index().read_progress()
     except Damaged as error:
-        yield failed(f"the mark cannot be read: {error}", "the next tick writes it anew", page="mark-lag")
+        yield failed(
+            f"planned_until cannot be read: {error}", "the next tick writes it anew", page="planning-lag"
+        )
         return
-    if mark is None:
+    if progress is None:
         yield warning(
             "nothing has been planned yet: no tick came, and no job was registered",
             "look again after the next minute 8; then the scheduler's log says why",
         )
         return
-    reached = f"planned until {when(mark.planned_until, now)}"
-    if mark.is_ahead(now, _MAX_CLOCK_ERROR_S):
-        back = (
-            "move the mark back to the end of the last recorded window; the next tick plans what was missed"
-        )
+    reached = f"planned until {when(progress.planned_until, now)}"
+    if progress.is_ahead(now, _MAX_CLOCK_ERROR_S):
+        back = "move planned_until back to the end of the last recorded window; the next tick plans what was missed"
         yield repairable(
             f"{reached}, further ahead than a tick can plan: nothing is planned until then",
-            Repair(back, lambda: tables.index().move_back(mark, now)),
-            page="mark-lag",
+            Repair(back, lambda: tables.index().move_back(progress, now)),
+            page="planning-lag",
         )
         return
-    if mark.has_gap and mark.joined_until:
-        begin = when(mark.joined_until, now)
-        back = f"move the mark back to {begin}; the next tick, which does it too, plans what was left out"
+    if progress.has_gap and progress.joined_until:
+        begin = when(progress.joined_until, now)
+        back = (
+            f"move planned_until back to {begin}; the next tick, which does it too, plans what was left out"
+        )
         yield repairable(
-            f"{reached}, and no tick has planned from {begin} on: something else has moved the mark",
-            Repair(back, lambda: tables.index().close_gap(mark, now)),
-            page="mark-lag",
+            f"{reached}, and no tick has planned from {begin} on: something else has moved planned_until",
+            Repair(back, lambda: tables.index().close_gap(progress, now)),
+            page="planning-lag",
         )
         return
-    if mark.moved_back_at > now - _MOVED_BACK_S:
+    if progress.moved_back_at > now - _MOVED_BACK_S:
         yield warning(
-            f"it was moved back from {when(mark.moved_back_from, now)} at {when(int(mark.moved_back_at), now)}: it was"
-            " ahead, or what was planned was not in the log",
+            f"moved back from {when(progress.moved_back_from, now)} at {when(int(progress.moved_back_at), now)}: it"
+            " was ahead, or what was planned was not in the log",
             "what was missed is planned by the jobs' catch-up; find out who wrote or deleted items of the due table",
-            page="mark-lag",
-            since_at=mark.moved_back_at,
+            page="planning-lag",
+            since_at=progress.moved_back_at,
         )
-    missed = ticks_missed(mark, now)
+    missed = ticks_missed(progress, now)
     log = f"look at the log of {tables.named('scheduler')}; the next tick plans what was missed"
-    since_at = float(min(mark.planned_until, now))
-    if missed and mark.planned_until <= now:
+    since_at = float(min(progress.planned_until, now))
+    if missed and progress.planned_until <= now:
         yield failed(
             f"executions are late: {reached}, {missed} ticks are missed",
             log,
-            page="mark-lag",
+            page="planning-lag",
             since_at=since_at,
         )
     elif missed:
         yield warning(
             f"the last tick is missed, and executions are about to be late: {reached}",
             log,
-            page="mark-lag",
+            page="planning-lag",
             since_at=since_at,
         )
     yield ok(reached)
 
 
-def ticks_missed(mark: Mark, now: float) -> int:
-    """How many ticks should have moved the mark by now, but did not."""
+def ticks_missed(progress: PlanningProgress, now: float) -> int:
+    """How many ticks should have moved planned_until by now, but did not."""
     last = (int(now) - _TICK_GRACE_S - _TICK_MINUTE_S) // WINDOW_S * WINDOW_S + _TICK_MINUTE_S
-    return max(0, math.ceil((planning_end(last) - mark.planned_until) / WINDOW_S))
+    return max(0, math.ceil((planning_end(last) - progress.planned_until) / WINDOW_S))
 
 
 def check_unfinished(tables: PlanningState) -> Iterator[Finding]:
     """A window that a tick began and did not finish, and interrupted registrations."""
-    now, mark = tables.clock.now(), tables.index().mark()
-    if mark and mark.is_open and now - mark.decided_at > _UNFINISHED_S:
-        began = when(int(mark.decided_at), now)
-        if mark.is_divided:
-            remaining = len(tables.shares().unconfirmed(mark))
+    now, progress = tables.clock.now(), tables.index().progress()
+    if progress and progress.is_open and now - progress.decided_at > _UNFINISHED_S:
+        began = when(int(progress.decided_at), now)
+        if progress.is_divided:
+            remaining = len(tables.shares().unconfirmed(progress))
             yield warning(
                 f"{remaining} shares of the window that a tick divided at {began} are not handed over",
                 f"look at the log of {tables.named('planner')}; the next tick sends them again",
                 page="tick-errors",
-                since_at=mark.decided_at,
+                since_at=progress.decided_at,
             )
         else:
             yield warning(
                 f"the tick of {began} has not finished its window",
                 f"look at the log of {tables.named('scheduler')}; the next tick finishes it",
                 page="tick-errors",
-                since_at=mark.decided_at,
+                since_at=progress.decided_at,
             )
     if pending := _stuck_pending(tables):
         yield warning(
@@ -192,7 +194,7 @@ def _pending_keys(tables: PlanningState) -> set[str]:
 
 
 CHECKS: Final[Mapping[str, Callable[[PlanningState], Iterator[Finding]]]] = {
-    "mark": check_mark,
+    "planned until": check_progress,
     "unfinished planning": check_unfinished,
     "quarantine": check_quarantine,
 }

@@ -11,7 +11,7 @@ from common.platform.api_keys import ApiKey
 from common.platform.deletion import Deletion
 from common.platform.run_again import OfJob, Plan
 from common.runs.unrecorded import UnrecordedExecution
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.tenants.audit import Entry
 from common.tenants.tenant import Tenant
 from common.timing.instants import rfc3339
@@ -68,9 +68,14 @@ def key_view(key: ApiKey, now: float) -> dict[str, Any]:
     return shown | {"state": key.state(now)} | instants
 
 
-def hold_view(hold: Hold) -> dict[str, Any]:
-    """A held pattern of targets."""
-    return {"pattern": hold.pattern, "note": hold.note, "held_at": rfc3339(hold.held_at), "by": hold.by}
+def block_view(block: Block) -> dict[str, Any]:
+    """A blocked pattern of targets."""
+    return {
+        "pattern": block.pattern,
+        "note": block.note,
+        "blocked_at": rfc3339(block.blocked_at),
+        "by": block.by,
+    }
 
 
 def entry_view(entry: Entry, names: Mapping[str, str]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from common.projection.windows import RETENTION_S as LATE_RETENTION_S
 from common.projection.windows import LateRuns, ProjectedRuns
 from common.runs import states
 from common.storage import keys
-from common.storage.portions import Head, Portions
+from common.storage.chunks import Chunks, Head
 from common.storage.table import Table
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S, window_start
@@ -41,7 +41,7 @@ _STEP_CPU_S: Final = 0.2
 _STORED_AFTER_S: Final = 12 * WINDOW_S
 # A tick writes a note at most so long before the window, and its clock may differ from ours.
 _SETTLING_S: Final = WINDOW_S
-_PORTION_CHARS: Final = 250_000
+_CHUNK_CHARS: Final = 250_000
 # Of a window with more runs the newest are read. Of more notes of changes none: all is made anew.
 MAX_RUNS_OF_WINDOW: Final = 50_000
 MAX_LATE_RUNS: Final = 20_000
@@ -70,7 +70,7 @@ _LETTERS: Final[Mapping[tuple[str, str], str]] = {
             states.CANCELLED: "C",
             states.SUSPENDED_TENANT: "U",
             states.TARGET_NOT_ALLOWED: "W",
-            states.HELD: "H",
+            states.BLOCKED: "H",
             states.CONCURRENCY: "K",
             states.INVALID: "V",
         }.items()
@@ -156,7 +156,7 @@ class _Known:
     """What is stored or in memory. `noted_at`: changes noted before are in it."""
 
     token: str
-    portions: tuple[str, ...]
+    chunks: tuple[str, ...]
     last: LastOutcomes
     noted_at: float
     stored_until: int
@@ -225,19 +225,19 @@ class JobOutcomes:
         if remembered and remembered.token == token and now - remembered.noted_at < _UNUSED_S:
             return remembered
         if head and now - head.noted_at < _UNUSED_S:
-            texts = self._stored(tenant).read(head.portions)
+            texts = self._stored(tenant).read(head.chunks)
             if texts is not None:
                 lines = (line.partition("\t") for text in texts for line in text.splitlines())
                 rows = {job_id: row for job_id, _, row in lines}
                 last = LastOutcomes(head.since, head.until, rows, head.partial_at)
-                return _Known(token, head.portions, last, head.noted_at, head.until)
-        portions = head.portions if head else ()
-        return self._anew(now, _Known(token, portions, LastOutcomes(0, 0, {}), now, 0))
+                return _Known(token, head.chunks, last, head.noted_at, head.until)
+        chunks = head.chunks if head else ()
+        return self._anew(now, _Known(token, chunks, LastOutcomes(0, 0, {}), now, 0))
 
     def _anew(self, now: float, before: _Known) -> _Known:
         """Nothing yet, in place of what is stored."""
         since = window_start(int(now) - _FIRST_S)
-        return _Known(before.token, before.portions, LastOutcomes(since, since, {}), now, since)
+        return _Known(before.token, before.chunks, LastOutcomes(since, since, {}), now, since)
 
     def _store(self, tenant: str, known: _Known, now: float, existing: Collection[str] | None) -> _Known:
         rows = known.last.rows
@@ -252,14 +252,14 @@ class JobOutcomes:
             "noted_at": int(known.noted_at),
         }
         stored = self._stored(tenant).store(
-            head, _texts(rows), int(now) + _UNUSED_S, replaces=known.token, dropped=known.portions
+            head, _texts(rows), int(now) + _UNUSED_S, replaces=known.token, dropped=known.chunks
         )
         if stored is None:  # another request was faster; the next look reads what that one has
             return replace(known, last=last)
-        return _Known(stored["token"], tuple(stored["portions"]), last, known.noted_at, last.until)
+        return _Known(stored["token"], tuple(stored["chunks"]), last, known.noted_at, last.until)
 
-    def _stored(self, tenant: str) -> Portions[_Head]:
-        return Portions(self.runs, lambda name: keys.last_outcomes(tenant, name), _Head)
+    def _stored(self, tenant: str) -> Chunks[_Head]:
+        return Chunks(self.runs, lambda name: keys.last_outcomes(tenant, name), _Head)
 
     def _remember(self, tenant: str, known: _Known) -> None:
         self._remembered[tenant] = known
@@ -312,7 +312,7 @@ def _texts(rows: Mapping[str, str]) -> Iterator[str]:
     for job_id, row in sorted(rows.items()):
         lines.append(f"{job_id}\t{row}")
         size += len(lines[-1])
-        if size > _PORTION_CHARS:
+        if size > _CHUNK_CHARS:
             yield "\n".join(lines)
             lines, size = [], 0
     if lines:

@@ -73,8 +73,8 @@ class ProjectionStates:
         return state
 
     def new_since(self) -> int | None:
-        """Before which nothing ran, as the deployment was new then; None: the mark was lost since."""
-        since: int | None = (self._due.get(keys.MARK) or {}).get("new_since")
+        """Before which nothing ran, as the deployment was new then; None: planned_until was lost since."""
+        since: int | None = (self._due.get(keys.PROGRESS) or {}).get("new_since")
         return since
 
 
@@ -98,13 +98,11 @@ def had_records(log: ExecutionLog, bucket: int, begin: int, until: int, among: s
     ids of the log, which has those of two days, are kept in memory.
     """
     by_kind: dict[str, set[str]] = {PLANNED: set(), AGAIN_PLANNED: set(), AGAIN_RECORDED: set()}
-    for portion in log.portions(begin, _FAR_AT, bucket):
-        if portion.kind not in by_kind or (portion.kind == PLANNED and portion.window >= until):
+    for chunk in log.chunks(begin, _FAR_AT, bucket):
+        if chunk.kind not in by_kind or (chunk.kind == PLANNED and chunk.window >= until):
             continue
         with suppress(*DAMAGE):  # of a later version, or damaged: the projector says so
-            by_kind[portion.kind] |= among & {
-                Execution.decode(body).execution_id for body in portion.bodies()
-            }
+            by_kind[chunk.kind] |= among & {Execution.decode(body).execution_id for body in chunk.bodies()}
     return (by_kind[PLANNED] - by_kind[AGAIN_PLANNED]) | by_kind[AGAIN_RECORDED]
 
 

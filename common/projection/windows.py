@@ -4,11 +4,11 @@ A run is stored under its job, so what looks across jobs would ask every job. Th
 by time. It is made from the records after the fact (`scheduler/projector.py`), and can be made again at any time
 (`rebuild.py`). Nothing on the way of an execution reads or writes it.
 
-An item of a few runs holds them itself. A larger window has its runs in portions, and the item has their totals and
-where each portion begins. A portion is never changed: a change writes a new one, and then the item, on the condition
-that nobody else has written it. So an item and its portions always agree. Merging the same runs again changes nothing.
+An item of a few runs holds them itself. A larger window has its runs in chunks, and the item has their totals and
+where each chunk begins. A chunk is never changed: a change writes a new one, and then the item, on the condition
+that nobody else has written it. So an item and its chunks always agree. Merging the same runs again changes nothing.
 
-A tenant may have a million runs in ten minutes: however large a window is, the runs of a portion at a time are read.
+A tenant may have a million runs in ten minutes: however large a window is, the runs of a chunk at a time are read.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from common.timing.instants import DAY_S, rfc3339
 
 # So many runs are held by the item itself: some 5 KB.
 MAX_INLINE: Final = 300
-# Runs of a new portion, some 50 KB, and their text before compression, which random ids do not make shorter. A portion
+# Runs of a new chunk, some 50 KB, and their text before compression, which random ids do not make shorter. A chunk
 # that has grown to twice of one of these is divided.
-PORTION_RUNS: Final = 3_000
-_PORTION_CHARS: Final = 180_000
-# So many portions are read in a request: compressed some 400 KB, at most 3 MB.
+CHUNK_RUNS: Final = 3_000
+_CHUNK_CHARS: Final = 180_000
+# So many chunks are read in a request: compressed some 400 KB, at most 3 MB.
 _READ_AT_ONCE: Final = 8
 # A line beside its ids.
 _LINE_CHARS: Final = 40
@@ -49,28 +49,28 @@ _MAX_TRIES: Final = 5
 _START_DIGITS: Final = 10
 
 
-class PortionStart(Struct, frozen=True, array_like=True):
-    """Where a portion begins, and its name, which no other portion has."""
+class ChunkStart(Struct, frozen=True, array_like=True):
+    """Where a chunk begins, and its name, which no other chunk has."""
 
     first: RunKey
     name: str
 
 
 class ProjectedWindow(Stored, frozen=True, omit_defaults=True):
-    """The runs of a window, either themselves, or as portions and their totals.
+    """The runs of a window, either themselves, or as chunks and their totals.
 
     Somebody has damaged a window with neither: it shows no runs, and only a rebuild writes it anew.
     """
 
-    packed: ClassVar = ("runs", "portions", "totals_of_portions")
+    packed: ClassVar = ("runs", "chunks", "totals_of_chunks")
 
     tenant: str
     start: int
     version: int = 0
     expires_at: int = 0
     runs: list[RunEntry] | None = None
-    portions: tuple[PortionStart, ...] = ()
-    totals_of_portions: RunTotals | None = None
+    chunks: tuple[ChunkStart, ...] = ()
+    totals_of_chunks: RunTotals | None = None
 
     @property
     def key(self) -> keys.Key:
@@ -78,16 +78,16 @@ class ProjectedWindow(Stored, frozen=True, omit_defaults=True):
 
     @property
     def is_damaged(self) -> bool:
-        return self.runs is None and (not self.portions or self.totals_of_portions is None)
+        return self.runs is None and (not self.chunks or self.totals_of_chunks is None)
 
     @property
     def totals(self) -> RunTotals:
         """The totals of its runs; of none if it is damaged."""
-        return self.totals_of_portions or totals_of(self.runs or ())
+        return self.totals_of_chunks or totals_of(self.runs or ())
 
     def place_of(self, key: RunKey) -> int:
-        """In which of the portions a run is, if the window has it."""
-        return max(0, bisect_right(self.portions, key, key=lambda portion: portion.first) - 1)
+        """In which of the chunks a run is, if the window has it."""
+        return max(0, bisect_right(self.chunks, key, key=lambda chunk: chunk.first) - 1)
 
     @classmethod
     def shown(cls, item: Mapping[str, Any]) -> ProjectedWindow:
@@ -99,7 +99,7 @@ class ProjectedWindow(Stored, frozen=True, omit_defaults=True):
             return cls("", int(start) if start.isdecimal() else 0)
 
 
-class ProjectedPortion(Stored, frozen=True):
+class ProjectedChunk(Stored, frozen=True):
     """Some of the runs of a large window."""
 
     packed: ClassVar = ("runs",)
@@ -112,7 +112,7 @@ class ProjectedPortion(Stored, frozen=True):
 
     @property
     def key(self) -> keys.Key:
-        return keys.projected_portion(self.tenant, self.start, self.name)
+        return keys.projected_chunk(self.tenant, self.start, self.name)
 
 
 Changes = Mapping[RunKey, RunEntry | None]
@@ -148,8 +148,8 @@ class ProjectedRuns:
                 self._drop(tenant, start, written)
                 stored = conflict.existing or self._item(tenant, start)
                 continue
-            kept = {portion.name for portion in after.portions}
-            self._drop(tenant, start, (old.name for old in window.portions if old.name not in kept))
+            kept = {chunk.name for chunk in after.chunks}
+            self._drop(tenant, start, (old.name for old in window.chunks if old.name not in kept))
             return after
         raise Busy(f"the runs of {tenant!r} from {start} on are being written by others")
 
@@ -160,7 +160,7 @@ class ProjectedRuns:
 
     def is_whole(self, tenant: str, window: ProjectedWindow) -> bool:
         """Whether all of it can be read."""
-        parts = self._portions(tenant, window, range(len(window.portions)))
+        parts = self._chunks(tenant, window, range(len(window.chunks)))
         return not window.is_damaged and all(runs is not None for _, runs in parts)
 
     def require_readable(self, tenant: str, window: ProjectedWindow) -> None:
@@ -171,9 +171,9 @@ class ProjectedRuns:
     def remove(self, tenant: str, start: int) -> None:
         """Remove a window, so that it can be made anew from its runs."""
         key_only = ("pk", "sk")
-        portions = Query(keys.projected_portions(tenant), sk_prefix=f"{start:010d}#", attributes=key_only)
+        chunks = Query(keys.projected_chunks(tenant), sk_prefix=f"{start:010d}#", attributes=key_only)
         windows = Query(keys.projected_windows(tenant), sk_prefix=f"{start:010d}", attributes=key_only)
-        for item in [*self._table.query(portions), *self._table.query(windows)]:
+        for item in [*self._table.query(chunks), *self._table.query(windows)]:
             self._table.delete(keys.key_of(item))
 
     def between(
@@ -199,7 +199,7 @@ class ProjectedRuns:
     def runs_of(
         self, tenant: str, window: ProjectedWindow, *, passes_over: bool = True
     ) -> Iterator[RunEntry]:
-        """All runs of a window, the newest first, portion by portion, each read when the caller comes to it.
+        """All runs of a window, the newest first, chunk by chunk, each read when the caller comes to it.
 
         It passes over what is damaged; else it raises Damaged.
         """
@@ -217,11 +217,11 @@ class ProjectedRuns:
         if window.is_damaged or window.runs is not None:
             yield None if window.is_damaged else window.runs
             return
-        for portion in reversed(window.portions):
-            key = keys.projected_portion(tenant, window.start, portion.name)
+        for chunk in reversed(window.chunks):
+            key = keys.projected_chunk(tenant, window.start, chunk.name)
             item = self._table.get(key, consistent=False) or self._table.get(key)
             newer = self.window(tenant, window.start) if item is None else None
-            if newer and newer.version != window.version:  # a change has replaced the portion meanwhile
+            if newer and newer.version != window.version:  # a change has replaced the chunk meanwhile
                 yield from self._parts_of(tenant, newer)
                 return
             yield _decoded(item) if item else None
@@ -239,7 +239,7 @@ class ProjectedRuns:
             if window is None or window.is_damaged:
                 continue
             places = sorted({window.place_of(key) for key in keys_of_window})
-            parts = self._portions(tenant, window, places) if window.runs is None else [(0, window.runs)]
+            parts = self._chunks(tenant, window, places) if window.runs is None else [(0, window.runs)]
             names = set(keys_of_window)
             for _, runs in parts:
                 entries |= {run.key: run for run in runs or () if run.key in names}
@@ -251,7 +251,7 @@ class ProjectedRuns:
     def _changed(
         self, tenant: str, window: ProjectedWindow, changes: Changes, expires_at: int, written: list[str]
     ) -> ProjectedWindow | None:
-        """The window with the changes; None if it has them already. `written` gets the names of its new portions."""
+        """The window with the changes; None if it has them already. `written` gets the names of its new chunks."""
         totals = RunTotals()
         totals.merge(window.totals)
         version, expires_at = window.version + 1, max(window.expires_at, expires_at)
@@ -263,49 +263,49 @@ class ProjectedRuns:
             if len(runs) <= MAX_INLINE:
                 return replace(after, runs=runs)
             stored = tuple(self._stored(tenant, after, runs, written))
-            return replace(after, runs=None, portions=stored, totals_of_portions=totals)
+            return replace(after, runs=None, chunks=stored, totals_of_chunks=totals)
         touched: defaultdict[int, dict[RunKey, RunEntry | None]] = defaultdict(dict)
         for key, entry in changes.items():
             touched[window.place_of(key)][key] = entry
-        unchanged = [[portion] for portion in window.portions]
-        portions = unchanged.copy()
-        for place, before in self._portions(tenant, window, sorted(touched)):
+        unchanged = [[chunk] for chunk in window.chunks]
+        chunks = unchanged.copy()
+        for place, before in self._chunks(tenant, window, sorted(touched)):
             if before is None and self.window(tenant, window.start) == window:
-                # No step of ours removes a portion without a change of the item.
+                # No step of ours removes a chunk without a change of the item.
                 raise _damaged(tenant, window)
             runs, is_changed = _merged(before or [], touched.pop(place), totals)
             if is_changed or before is None:
-                portions[place] = list(self._stored(tenant, after, runs, written))
-        if portions == unchanged:
+                chunks[place] = list(self._stored(tenant, after, runs, written))
+        if chunks == unchanged:
             return None
-        present = tuple(chain.from_iterable(portions))
+        present = tuple(chain.from_iterable(chunks))
         if not present:
-            return replace(after, runs=[], portions=(), totals_of_portions=None)
-        return replace(after, portions=present, totals_of_portions=totals)
+            return replace(after, runs=[], chunks=(), totals_of_chunks=None)
+        return replace(after, chunks=present, totals_of_chunks=totals)
 
     def _stored(
         self, tenant: str, window: ProjectedWindow, runs: list[RunEntry], written: list[str]
-    ) -> Iterator[PortionStart]:
-        """Write runs as new portions. Raises Busy."""
+    ) -> Iterator[ChunkStart]:
+        """Write runs as new chunks. Raises Busy."""
         for part in _parts(runs):
             written.append(name := secrets.token_hex(5))
-            portion = ProjectedPortion(tenant, window.start, name, part, window.expires_at)
-            self._table.put(portion.to_item())
-            yield PortionStart(part[0].key, name)
+            chunk = ProjectedChunk(tenant, window.start, name, part, window.expires_at)
+            self._table.put(chunk.to_item())
+            yield ChunkStart(part[0].key, name)
 
-    def _portions(
+    def _chunks(
         self, tenant: str, window: ProjectedWindow, places: Sequence[int]
     ) -> Iterator[tuple[int, list[RunEntry] | None]]:
-        """The runs of the portions in these places, one portion at a time; None: it is gone or damaged."""
+        """The runs of the chunks in these places, one chunk at a time; None: it is gone or damaged."""
         for first in range(0, len(places), _READ_AT_ONCE):
-            named = {window.portions[place].name: place for place in places[first : first + _READ_AT_ONCE]}
-            portion_keys = [keys.projected_portion(tenant, window.start, name) for name in named]
-            items = {_name(item): item for item in self._table.get_many(portion_keys)}
+            named = {window.chunks[place].name: place for place in places[first : first + _READ_AT_ONCE]}
+            chunk_keys = [keys.projected_chunk(tenant, window.start, name) for name in named]
+            items = {_name(item): item for item in self._table.get_many(chunk_keys)}
             for name, place in named.items():
                 yield place, _decoded(items[name]) if name in items else None
 
     def _write(self, tenant: str, window: ProjectedWindow) -> None:
-        """Write the item, whose new portions are stored. Raises ConditionFailed, Busy."""
+        """Write the item, whose new chunks are stored. Raises ConditionFailed, Busy."""
         unchanged = Expression("attribute_not_exists(pk)", {})
         if window.version > 1:
             unchanged = Expression("#version = :before", {":before": window.version - 1})
@@ -319,7 +319,7 @@ class ProjectedRuns:
 
     def _drop(self, tenant: str, start: int, names: Iterable[str]) -> None:
         for name in names:
-            self._table.delete(keys.projected_portion(tenant, start, name))
+            self._table.delete(keys.projected_chunk(tenant, start, name))
 
 
 def totals_of(runs: Iterable[RunEntry]) -> RunTotals:
@@ -349,14 +349,14 @@ def _merged(runs: Sequence[RunEntry], changes: Changes, totals: RunTotals) -> tu
 
 
 def _parts(runs: list[RunEntry]) -> list[list[RunEntry]]:
-    """One portion, or several if there are too many runs or too long ones; none without runs. Pure."""
-    if len(runs) <= 2 * PORTION_RUNS and sum(map(_chars, runs)) <= 2 * _PORTION_CHARS:
+    """One chunk, or several if there are too many runs or too long ones; none without runs. Pure."""
+    if len(runs) <= 2 * CHUNK_RUNS and sum(map(_chars, runs)) <= 2 * _CHUNK_CHARS:
         return [runs] if runs else []
     parts: list[list[RunEntry]] = []
     size = 0
     for run in runs:
         size += _chars(run)
-        if not parts or len(parts[-1]) == PORTION_RUNS or size > _PORTION_CHARS:
+        if not parts or len(parts[-1]) == CHUNK_RUNS or size > _CHUNK_CHARS:
             parts.append([])
             size = _chars(run)
         parts[-1].append(run)
@@ -375,9 +375,9 @@ def _damaged(tenant: str, window: ProjectedWindow) -> Damaged:
 
 
 def _decoded(item: Mapping[str, Any]) -> list[RunEntry] | None:
-    """The runs of a portion; None: somebody has damaged it."""
+    """The runs of a chunk; None: somebody has damaged it."""
     try:
-        return ProjectedPortion.from_item(item).runs
+        return ProjectedChunk.from_item(item).runs
     except Damaged:
         return None
 

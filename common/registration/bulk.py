@@ -24,7 +24,7 @@ from common.jobs.store import MAX_AT_ONCE, as_noted
 from common.limits import JOB_ID_CHARS
 from common.registration.definition import build_job, changed_fields, old_if_same
 from common.registration.job_warnings import job_warnings
-from common.registration.registry import JobValidator, Origins, Registry, split_initial_state
+from common.registration.registry import Imports, JobValidator, Registry, split_initial_state
 
 Result = Literal["created", "replaced", "unchanged", "refused"]
 RESULTS: Final[tuple[Result, ...]] = ("created", "replaced", "unchanged", "refused")
@@ -89,7 +89,7 @@ class _NamedLine:
     line: Line
     validator: JobValidator
     job_id: str
-    origins: Origins
+    imports: Imports
     # The group of the other API's resource that the line comes from.
     group: str
     only_new: bool
@@ -105,17 +105,17 @@ class _NamedLine:
         """
         raw = dict(self.line.read())
         del raw["job_id"]
-        resource = raw.pop(self.origins.field, None)
+        resource = raw.pop(self.imports.field, None)
         fields, initial = split_initial_state(raw)
         validator = self.validator
         new = build_job(
             validator.tenant, self.job_id, validator.validated(fields), old, now, validator.limits
         )
         if resource is not None:
-            new = self.origins.with_origin(new, resource, old)
+            new = self.imports.with_import(new, resource, old)
         if old is None or not exists(old):
             return initial.applied_to(new)
-        new = old_if_same(old, new) if self.origins.are_same(old, new) else new
+        new = old_if_same(old, new) if self.imports.are_same(old, new) else new
         if self.only_new and new is not old:
             check_revision(old, self.job_id, NONE_YET)
         return new
@@ -127,7 +127,7 @@ class _NamedLine:
             result = "created"
         elif new is not old:
             result, names = "replaced", changed_fields(old, new)
-            names += () if self.origins.are_same(old, new) else (self.origins.field,)
+            names += () if self.imports.are_same(old, new) else (self.imports.field,)
         warnings = () if result == "unchanged" else tuple(job_warnings(new))
         return LineOutcome(
             self.number, self.job_id, result, new.revision, new.group, names, warnings=warnings
@@ -184,7 +184,7 @@ def _compared(
     times = Counter(_id_in(line) for line in lines)
     now = registry.store.clock.now()
     room = registry.store.ledger.room(tenant, now)
-    groups = registry.origins.review(registry.store, tenant)
+    groups = registry.imports.review(registry.store, tenant)
     for start in range(0, len(lines), _MAX_COMPARED_JOBS):
         named = [
             _named(registry, validator, line, times, only_new)
@@ -223,9 +223,9 @@ def _named(
         if times[job_id] > 1:
             message = f"appears on {times[job_id]} lines"
             raise InvalidInput("job_id", message, value=job_id, accepted="each job once")
-        origins = registry.origins
-        group = origins.group_in(holds.get(origins.field))
-        return _NamedLine(line, validator, job_id, origins, group, only_new)
+        imports = registry.imports
+        group = imports.group_in(holds.get(imports.field))
+        return _NamedLine(line, validator, job_id, imports, group, only_new)
     except Minute8Error as error:
         return LineOutcome(line.number, job_id, "refused", error=error)
 
@@ -266,7 +266,7 @@ def _written_together(
 
     try:
         for group in sorted({line.group for line in lines_of_batch} - ensured):
-            registry.origins.ensure_group(registry.store, tenant, group)
+            registry.imports.ensure_group(registry.store, tenant, group)
             ensured.add(group)
         news = registry.store.change_all(
             tenant, {line.job_id: partial(change, line) for line in lines_of_batch}

@@ -19,7 +19,7 @@ from common.declared import Check
 from common.errors import NONE_YET, Conflict, InvalidInput, NotFound, RevisionMismatch
 from common.ids import check_id
 from common.jobs.calendars import Calendar, Calendars
-from common.jobs.guards import DELETING, NamedDeletion, named_calendars
+from common.jobs.preconditions import DELETING, NamedDeletion, named_calendars
 from common.jobs.store import JobStore
 from common.limits import CALENDAR_NAME_CHARS, MAX_DATES, MAX_SOURCE_CHARS, MAX_TENANT_CALENDARS
 from common.registration.schedule_definition import LocalDate

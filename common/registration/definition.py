@@ -266,7 +266,7 @@ def build_job(
         updated_at=int(now),
         group=group_key(schedule) if state == ACTIVE else "",
         shard=0,
-        origin=before.origin if before else None,
+        imported_from=before.imported_from if before else None,
         secrets=secret_names(
             named_by(target, definition.payload, definition.schedule.patches(), limits.payload_formats)
         ),

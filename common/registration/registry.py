@@ -51,7 +51,7 @@ class GroupReview(Protocol):
         """Count the resource, and its group if the request makes it."""
 
 
-class Origins(Protocol):
+class Imports(Protocol):
     """How a line keeps what it comes from. The member `field` of the line holds the resource."""
 
     @property
@@ -60,7 +60,7 @@ class Origins(Protocol):
     def group_in(self, resource: object) -> str:
         """The group of a resource, before the resource is checked."""
 
-    def with_origin(self, new: Job, resource: Any, old: Job | None) -> Job:
+    def with_import(self, new: Job, resource: Any, old: Job | None) -> Job:
         """The job with the resource that it is. Raises InvalidInput."""
 
     def resource_of(self, store: JobStore, job: Job) -> dict[str, Any] | None:
@@ -86,7 +86,7 @@ class Registry:
     store: JobStore
     limits: Limits
     # For the lines of bulk requests that come from another API.
-    origins: Origins
+    imports: Imports
 
     def accepting_past(self) -> Registry:
         """The same registry; it also takes one-offs whose `at` is past."""

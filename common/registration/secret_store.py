@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from common.cache import convert
 from common.errors import Conflict
 from common.ids import SECRET_NAME_CHARS, check_id
-from common.jobs.guards import NamedDeletion, named_secrets
+from common.jobs.preconditions import NamedDeletion, named_secrets
 from common.limits import MAX_TENANT_SECRETS
 from common.storage import keys
 from common.storage.aws import readable

@@ -29,7 +29,7 @@ MISFIRE: Final = "misfire"
 MISSED: Final = "missed"
 SUSPENDED_TENANT: Final = "suspended"
 TARGET_NOT_ALLOWED: Final = "target_not_allowed"
-HELD: Final = "held"
+BLOCKED: Final = "blocked"
 INVALID: Final = "invalid"
 OVERLAP: Final = "overlap"
 CONCURRENCY: Final = "concurrency"
@@ -46,7 +46,7 @@ REASONS: Final[dict[str, str]] = {
     CANCELLED: "a person or program cancelled it",
     SUSPENDED_TENANT: "the platform has suspended the tenant",
     TARGET_NOT_ALLOWED: "the platform does not let the tenant call this target (any more)",
-    HELD: "the platform holds the target: no tenant's run calls it",
+    BLOCKED: "the platform blocks the target: no tenant's run calls it",
     INVALID: "it could not be planned or enqueued; `detail` says why",
 }
 

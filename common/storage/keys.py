@@ -82,14 +82,14 @@ FORMER_PREFIX, STREAK_PREFIX, LATE_PREFIX = "FORMER#", "STREAK#", "LATE#"
 KEY_REFERENCE_PREFIX, SECRET_PREFIX, MUTED_PREFIX = "KEYREF#", "SECRET#", "MUTED#"
 BACKFILL_PREFIX: Final = "BACKFILL#"
 ASKED_PREFIX: Final = "ASKED#"
-HOLDS: Key = {"pk": "HOLDS#", "sk": "HOLDS"}
+BLOCKS: Key = {"pk": "HOLDS#", "sk": "BLOCKS"}
 QUARANTINE, UNRECORDED, CONTRADICTIONS = "QUARANTINE", "UNRECORDED", "CONTRADICTIONS"
 TENANT_CHANGES, DELETIONS, GROUP_DELETIONS = "TENANT_CHANGES#", "DELETIONS#", "GROUP_DELETIONS#"
 AUDIT_PREFIX, SCHEDULE_GROUP_PREFIX = "AUDIT#", "SCHEDULE_GROUP#"
 # In place of a tenant, whose id contains no #: those that have subscriptions; the owner of the platform's own keys.
 SUBSCRIBERS, OPERATORS, TENANTS = "SUBSCRIBERS#", "OPERATORS#", "TENANTS#"
 STOPPED = "STOPPED#"
-MARK, REMOVAL, REPORTED = (Key(pk=name, sk=name) for name in ("MARK", "REMOVAL", "REPORTED"))
+PROGRESS, REMOVAL, REPORTED = (Key(pk=name, sk=name) for name in ("PROGRESS", "REMOVAL", "REPORTED"))
 # In the runs table: up to where the projection had followed the log when the table was as it is.
 FOLLOWED: Key = {"pk": "FOLLOWED##", "sk": "UNTIL"}
 CHORES: Final = "CHORES"
@@ -98,9 +98,7 @@ PERMIT, LINES = "PERMIT", "LINES##"
 
 former_job = Row("jobs", "{tenant}", FORMER_PREFIX + "{job_id}", "a deleted job: its revision and schedule")
 calendar = Row("jobs", "{tenant}", CALENDAR_PREFIX + "{name}", "dates that jobs name to exclude them")
-job_directory = Row(
-    "jobs", "{tenant}", "LISTED#{portion?}", "what lists of jobs search and sort by; the head"
-)
+job_directory = Row("jobs", "{tenant}", "LISTED#{chunk?}", "what lists of jobs search and sort by; the head")
 failure_streak = Row("jobs", "{tenant}", STREAK_PREFIX + "{job_id}", "how often in a row the job failed")
 muted_group = Row(
     "jobs", "{tenant}", MUTED_PREFIX + "{job_id}#{fingerprint}", "a group of failures that is muted"
@@ -139,14 +137,12 @@ throttled = Row("runs", "{tenant}#{job_id}#permit", "THROTTLED", "when a throttl
 waiting_line = Row("runs", LINES, "{partition}|{sort_key}", "a key that runs wait for in line")
 # No job has an empty id, so no run is in these partitions.
 projected_window = Row("runs", "{tenant}##windows", "{start:010d}", "the projection: runs of ten minutes")
-projected_portion = Row(
-    "runs", "{tenant}##portions", "{start:010d}#{name}", "a part of a large window's runs"
-)
+projected_chunk = Row("runs", "{tenant}##chunks", "{start:010d}#{name}", "a part of a large window's runs")
 projected_day = Row("runs", "{tenant}##days", "{date}", "the totals of a day by hour")
 projected_late = Row(
     "runs", "{tenant}##days", LATE_PREFIX + "{at:010d}#{name}", "runs that a window got later"
 )
-last_outcomes = Row("runs", "{tenant}##days", "OUTCOMES#{portion?}", "the last outcomes of jobs; the head")
+last_outcomes = Row("runs", "{tenant}##days", "OUTCOMES#{chunk?}", "the last outcomes of jobs; the head")
 projected_tenants = Row("runs", PROJECTION, "{start:010d}#{bucket:02d}", "a window's totals of tenants")
 # These sort after all windows.
 projected_tenants_hour = Row("runs", PROJECTION, "H{start:010d}#{bucket:02d}", "an hour's totals of tenants")
@@ -168,7 +164,7 @@ audit = Row(
 seal = Row("audit", "SEALS#{tenant}", "{number:09d}", "the hashes of the entries since the last")
 
 texts_of_job, listings, shard_partition = job_text.partition, listing.partition, due_entry.partition
-projected_windows, projected_portions = projected_window.partition, projected_portion.partition
+projected_windows, projected_chunks = projected_window.partition, projected_chunk.partition
 projected_days, seals = projected_day.partition, seal.partition
 exports, notices = exported_day.partition, subscription.partition
 

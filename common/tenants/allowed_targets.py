@@ -27,12 +27,12 @@ _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """A pattern of targets that no run calls (`holds.py`): why, since when, and by whom as in the audit."""
+class Block:
+    """A pattern of targets that no run calls (`blocks.py`): why, since when, and by whom as in the audit."""
 
     pattern: str
     note: str
-    held_at: int
+    blocked_at: int
     by: str
 
 
@@ -142,7 +142,7 @@ def glob_matches(glob: str, text: str) -> bool:
     return all(character == "*" for character in glob[at_glob:])
 
 
-def is_held(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
+def is_blocked(target: Mapping[str, Any], patterns: Iterable[str]) -> bool:
     """Whether a pattern covers the target's address, whatever role it is called with and whatever stops it."""
     return is_allowed({name: target[name] for name in _ADDRESS if name in target}, patterns)
 

@@ -23,7 +23,7 @@ from common.storage.stored import read
 from common.storage.table import Query, Table
 from common.storage.transactions import Transaction
 from common.storage.wire import DAMAGE
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S
 
@@ -53,7 +53,7 @@ class KnownTenants:
         self._known_until = -math.inf
         self._named: set[str] = set()
         self._holding = threading.Lock()
-        self._holds: Sequence[Hold] = ()
+        self._blocks: Sequence[Block] = ()
         self._holds_at = -math.inf
         # Counts reads of tenants.
         self.reads = 0
@@ -87,16 +87,16 @@ class KnownTenants:
             self.reads += len(unknown)
         return known
 
-    def holds(self, now: float) -> Sequence[Hold]:
+    def blocks(self, now: float) -> Sequence[Block]:
         """The holds, at most TRUSTED_FOR_S old. If they cannot be read again, the ones before stay."""
         with self._holding:
             if abs(now - self._holds_at) < TRUSTED_FOR_S:
-                return self._holds
+                return self._blocks
             is_first = self._holds_at == -math.inf
             with nullcontext() if is_first else telemetry.tolerated("the holds cannot be read"):
-                self._holds = held_targets(self._table, consistent=False)
+                self._blocks = held_targets(self._table, consistent=False)
             self._holds_at = now
-            return self._holds
+            return self._blocks
 
     def read(self, tenant: str, now: float) -> TenantRules | None:
         """The current rules."""
@@ -160,14 +160,14 @@ def changed_since(table: Table, at: float) -> set[str]:
     return {keys.changed_tenant(change["sk"]) for change in changes}
 
 
-def held_targets(table: Table, *, consistent: bool = True) -> list[Hold]:
+def held_targets(table: Table, *, consistent: bool = True) -> list[Block]:
     """The holds in the tenants table, the oldest first."""
-    return holds_of(table.get(keys.HOLDS, consistent=consistent))
+    return blocks_of(table.get(keys.BLOCKS, consistent=consistent))
 
 
-def holds_of(item: Mapping[str, Any] | None) -> list[Hold]:
+def blocks_of(item: Mapping[str, Any] | None) -> list[Block]:
     """The holds of their item; None if there is none. Raises Damaged."""
     try:
-        return convert((item or {}).get("holds", []), list[Hold])
+        return convert((item or {}).get("blocks", []), list[Block])
     except ValidationError as error:
-        raise Damaged(f"the holds of targets are damaged: {error}") from error
+        raise Damaged(f"the blocks of targets are damaged: {error}") from error

@@ -93,9 +93,13 @@ class ShardChecks:
         stored = {item["pk"] for item in self.tables.due.get_many(needed, attributes=("pk", "sk"))}
         if missing := [key["pk"] for key in needed if key["pk"] not in stored]:
             return f"ticks look for it in {missing[0]} and {len(missing) - 1} other places, where it is not listed"
-        mark = DueIndex(self.tables.due).mark()
+        progress = DueIndex(self.tables.due).progress()
         # After an update ticks list the directory anew, for a day.
-        is_settled = mark and mark.trusts_listings and mark.filed_since + DAY_S < self.unplanned.clock.now()
+        is_settled = (
+            progress
+            and progress.trusts_listings
+            and progress.filed_since + DAY_S < self.unplanned.clock.now()
+        )
         if is_settled and not listing.is_right:
             return f"it is listed in {' '.join(listing.places) or 'no place'}, where ticks do not look for it"
         return ""

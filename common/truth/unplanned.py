@@ -88,7 +88,7 @@ class Unplanned:
     def work(self, job: Job, until: int = 0) -> Work:
         """What `plan` would do, or a tick up to `until`. Raises Busy, MissingCalendar."""
         index, now = DueIndex(self.tables.due), self.clock.now()
-        until = max(until, index.ensure_mark(now).planning_until)
+        until = max(until, index.ensure_progress(now).planning_until)
         excluded = Calendars(self.tables.jobs).excluded(job.tenant, job.schedule)
         since = max(job.effective_at, int(now) - _LOOKBACK_S)
         due = newest_fires(job.schedule, since, until, _MAX_FIRES, excluded=excluded)
@@ -113,9 +113,9 @@ class Unplanned:
         logged: set[int] = set()
         of_job = f'"tenant":"{job.tenant}","job":"{job.job_id}"'
         index = DueIndex(self.tables.due)
-        for portion in index.log.planned(first, _FAR_AT, keys.log_bucket(job.tenant)):
+        for chunk in index.log.planned(first, _FAR_AT, keys.log_bucket(job.tenant)):
             with suppress(*DAMAGE):  # the projection reports it
-                logged |= {Execution.decode(body).fire_at for body in portion.bodies() if of_job in body}
+                logged |= {Execution.decode(body).fire_at for body in chunk.bodies() if of_job in body}
         return [fire_at for fire_at in fire_times if fire_at not in logged]
 
     def _record_missed(self, job: Job, due: Sequence[int], missed: set[int], now: float) -> None:

@@ -58,10 +58,10 @@ describe("many at once", () => {
 });
 
 describe("dead letters", () => {
-  const letter = (message_id: string) => ({ message_id, sent_at: "", about: [], problem: null, bytes: 1 });
+  const deadLetter = (message_id: string) => ({ message_id, sent_at: "", about: [], problem: null, bytes: 1 });
   const answer = (done: number, ids: string[], more: boolean) => ({
     done,
-    left: ids.map(letter),
+    left: ids.map(deadLetter),
     more,
     began_at: "2026-11-21T03:12:00Z",
   });

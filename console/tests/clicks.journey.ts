@@ -140,7 +140,7 @@ describe("a journey", () => {
     await journey.click(page.getByRole("button", { name: "Hold a target" }));
     await dialog(page).getByLabel("Pattern").fill("timed.example.com");
     await journey.click(dialog(page).getByRole("button", { name: "Hold" }));
-    const held = page.getByRole("table", { name: "Held targets" }).getByText("timed.example.com");
+    const held = page.getByRole("table", { name: "Blocked targets" }).getByText("timed.example.com");
     await held.first().waitFor();
     expect(journey.end("hold a target")).toBe(2);
     await call(stage.keys.operator, "POST", "holds/release", { pattern: "timed.example.com" });

@@ -160,7 +160,7 @@ const DONE = {
 
 const BULK = (main: Locator) => main.getByRole("checkbox", { name: /all/ });
 const PICKED = (main: Locator) => main.getByRole("checkbox", { name: /seen-actions/ });
-const LETTER = { message_id: "m", sent_at: PAST, about: ["a job"], problem: null, bytes: 9 };
+const DEAD_LETTER = { message_id: "m", sent_at: PAST, about: ["a job"], problem: null, bytes: 9 };
 
 function actionsOf(failed: Shapes["Run"]): Action[] {
   const run = (id: string, changes: object) => ({
@@ -173,7 +173,7 @@ function actionsOf(failed: Shapes["Run"]): Action[] {
   const times = { first_at: PAST, last_at: PAST, hours: [], last_execution_id: failed.execution_id };
   const holder = { execution_id: "mallory:evil:held", job_id: "evil", since_at: PAST, until_at: TO_COME };
   const backfill = { ...{ backfill_id: "b", start_at: PAST, end_at: PAST, created_at: PAST, cancelled_at: null } };
-  const letters = { "/dead-letters": { queues: [{ queue: "executions", letters: 1 }] } };
+  const dead_letters = { "/dead-letters": { queues: [{ queue: "executions", dead_letters: 1 }] } };
   const crowded = {
     minute_at: TO_COME,
     executions: 12,
@@ -213,13 +213,13 @@ function actionsOf(failed: Shapes["Run"]): Action[] {
       shows: { "/failures/groups": { groups: [{ ...group, ...times, muted: { note: "", by: "", at: PAST } }] } },
     }),
     ...of("operator", "", ["New tenant", "Hold a target", /^Suspend/]),
-    ...of("operator", "", ["Send all again", "Discard all"], { shows: letters }),
+    ...of("operator", "", ["Send all again", "Discard all"], { shows: dead_letters }),
     ...of("operator", "", [/^Send again/, /^Discard$/], {
       first: (main) => main.getByRole("button", { name: "Show" }),
-      shows: { ...letters, "/dead-letters/executions": { queue: "executions", letters: [LETTER], more: false } },
+      shows: { ...dead_letters, "/dead-letters/executions": { queue: "executions", dead_letters: [DEAD_LETTER], more: false } },
     }),
     ...of("operator", "", [/^Release/], {
-      shows: { "/operator-overview": { holds: [{ pattern: "*", note: "", held_at: PAST, by: "a person" }] } },
+      shows: { "/operator-overview": { blocks: [{ pattern: "*", note: "", blocked_at: PAST, by: "a person" }] } },
     }),
     ...of("operator", "", ["Send these again"], {
       shows: {

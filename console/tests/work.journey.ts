@@ -34,11 +34,11 @@ describe("an operator", () => {
     await dialog(page).getByLabel("Pattern").fill("hold.example.com");
     await dialog(page).getByLabel("Note").fill("it answers too slowly");
     await dialog(page).getByRole("button", { name: "Hold" }).click();
-    const held = page.getByRole("table", { name: "Held targets" });
+    const held = page.getByRole("table", { name: "Blocked targets" });
     await held.getByText("it answers too slowly").waitFor();
     await held.getByRole("button", { name: "Release hold.example.com" }).click();
     await dialog(page).getByRole("button", { name: "Release" }).click();
-    await page.getByText("No target is held").waitFor();
+    await page.getByText("No target is blocked").waitFor();
     await end(page);
   });
 });
@@ -47,7 +47,7 @@ describe("findings of the platform", () => {
   it("say since when, for how long, what to do, and on which page of the runbook", async () => {
     const page = await newPage();
     const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString().replace(/\.\d+/, "");
-    const runbook = "https://wiki.example.com/runbook/mark-lag.md";
+    const runbook = "https://wiki.example.com/runbook/planning-lag.md";
     const findings = [
       {
         ...{ check: "planning", level: "failed", found: "the mark is an hour behind", remedy: "look at the ticks" },
@@ -70,9 +70,9 @@ describe("findings of the platform", () => {
     await card.getByText("1 check found nothing wrong").click();
     await card.getByText("alarms: no alarm is on").waitFor();
     // A runbook that is a folder of the sources is named, not linked.
-    findings[0] = { ...findings[0], runbook: "docs/runbook/mark-lag.md" } as (typeof findings)[0];
+    findings[0] = { ...findings[0], runbook: "docs/runbook/planning-lag.md" } as (typeof findings)[0];
     await page.keyboard.press("r");
-    await finding.getByText("docs/runbook/mark-lag.md").waitFor();
+    await finding.getByText("docs/runbook/planning-lag.md").waitFor();
     expect(await finding.getByRole("link").count()).toBe(0);
     await end(page);
   });

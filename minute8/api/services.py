@@ -45,7 +45,7 @@ from common.storage.aws import on_first_use, read_parameter
 from common.storage.metering import Meter, metered
 from common.storage.table import Tables
 from common.tenants.audit import AWS, Audit
-from common.tenants.holds import Holds
+from common.tenants.blocks import Blocks
 from common.tenants.tenant import ACTIVE, SUSPENDED
 from minute8.api.auth.tokens import SigningKeys, Tokens, TokenSettings, is_token
 from minute8.eventbridge.import_lines import ScheduleLines
@@ -132,7 +132,7 @@ class Services(Deployment):
     dead_letters = part(
         lambda s: DeadLetters(s.sqs, s.settings.required("executions_queue_url"), work_s=DEAD_LETTERS_S)
     )
-    holds = part(lambda s: Holds(s.tables.tenants, s.clock))
+    blocks = part(lambda s: Blocks(s.tables.tenants, s.clock))
     run_again = part(
         lambda s: RunAgain(Unrecorded(s.tables.due, s.tables.runs), s.queue, s.tables.tenants, s.clock)
     )

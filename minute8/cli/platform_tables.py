@@ -16,9 +16,9 @@ from common.platform.run_again import RunAgain
 from common.platform.signing_masters import StoredMasters, parameter_name
 from common.platform.tenants import Tenants
 from common.platform.views import (
+    block_view,
     deletion_view,
     entry_view,
-    hold_view,
     key_view,
     ran_view,
     tenant_summary,
@@ -29,14 +29,14 @@ from common.runs.unrecorded import Unrecorded
 from common.storage import aws, keys
 from common.storage.aws import read_parameter
 from common.storage.table import Table
-from common.tenants.allowed_targets import Hold as StoredHold
+from common.tenants.allowed_targets import Block as StoredBlock
 from common.tenants.audit import EntryFilter
-from common.tenants.holds import Holds
+from common.tenants.blocks import Blocks
 from common.tenants.tenant import Tenant
 from common.timing.durations import parse_instant
 from minute8.client.shapes import (
     AuditEntry,
-    Hold,
+    Block,
     Key,
     MadeKey,
     RanUnrecorded,
@@ -83,7 +83,7 @@ class TablesPlatform:
 
     store: Tenants
     deletions: Deletions
-    held: Holds
+    blocked: Blocks
     run_again: RunAgain
     clock: Clock
     masters: StoredMasters
@@ -96,7 +96,7 @@ class TablesPlatform:
         return cls(
             Tenants(tenants),
             Deletions(tenants, table("jobs", stage), table("runs", stage), index),
-            Holds(tenants, clock),
+            Blocks(tenants, clock),
             RunAgain(
                 Unrecorded(table("due", stage), table("runs", stage)),
                 executions_queue(stage, clock),
@@ -190,14 +190,14 @@ class TablesPlatform:
                 owner, entry_filter, limit=_ENTRIES_IN_PAGE, before_id=following
             )
 
-    def list_holds(self) -> list[Hold]:
-        return self._holds(self.held.all())
+    def list_blocks(self) -> list[Block]:
+        return self._blocks(self.blocked.all())
 
-    def hold_target(self, pattern: str, note: str) -> list[Hold]:
-        return self._holds(self.held.hold(pattern, note, self.clock.now()))
+    def block_target(self, pattern: str, note: str) -> list[Block]:
+        return self._blocks(self.blocked.block(pattern, note, self.clock.now()))
 
-    def release_target(self, pattern: str) -> list[Hold]:
-        return self._holds(self.held.release(pattern, self.clock.now()))
+    def release_target(self, pattern: str) -> list[Block]:
+        return self._blocks(self.blocked.release(pattern, self.clock.now()))
 
     def list_unrecorded(self, *, from_at: str | None = None) -> Iterator[WithoutRecord]:
         first = parse_instant(from_at, "from_at") if from_at else 0
@@ -212,8 +212,8 @@ class TablesPlatform:
         plan = self.run_again.run(execution_ids, dry_run=not send)
         return cast(RanUnrecorded, ran_view(plan, dry_run=not send))
 
-    def _holds(self, holds: Iterable[StoredHold]) -> list[Hold]:
-        return [cast(Hold, hold_view(hold)) for hold in holds]
+    def _blocks(self, blocks: Iterable[StoredBlock]) -> list[Block]:
+        return [cast(Block, block_view(block)) for block in blocks]
 
     def _deletion(self, deletion: Deletion) -> TenantDeletion:
         return cast(TenantDeletion, deletion_view(deletion, self.clock.now()))

@@ -189,9 +189,9 @@ class Restored:
     def _planned(self) -> Iterator[Execution]:
         """What ticks enqueued since then and is due."""
         now = int(self.clock.now())
-        for portion in ExecutionLog(self.tables.due).planned(window_start(self.to_at), now + 1):
+        for chunk in ExecutionLog(self.tables.due).planned(window_start(self.to_at), now + 1):
             with suppress(*DAMAGE):  # of a later version, or damaged: ticks report it
-                executions = map(Execution.decode, portion.bodies())
+                executions = map(Execution.decode, chunk.bodies())
                 yield from (run for run in executions if run.visible_at <= now)
 
     def _told_by(self, execution_id: str) -> str:

@@ -29,6 +29,7 @@ from minute8.client.shapes import (
     AuditPage,
     Backfill,
     Backfills,
+    Block,
     CalendarPage,
     CalendarView,
     CallbackAnswer,
@@ -46,7 +47,6 @@ from minute8.client.shapes import (
     Explanation,
     FailureGroups,
     Fires,
-    Hold,
     Job,
     JobHealth,
     JobPage,
@@ -1859,37 +1859,37 @@ class PlatformOperations:
         return Request("GET", path_of("operator-planning"), query=fields_of(windows=windows))
 
     @Operation
-    def list_holds(self) -> Request[list[Hold]]:
-        """The targets that the platform holds.
+    def list_blocks(self) -> Request[list[Block]]:
+        """The targets that the platform blocks.
 
-        The oldest hold first. One query.
+        The oldest block first. One query.
         """
-        return Request("GET", path_of("holds"), shape=field_of("holds"))
+        return Request("GET", path_of("blocks"), shape=field_of("blocks"))
 
     @Operation
-    def hold_target(self, pattern: str, note: str | None = None) -> Request[list[Hold]]:
+    def block_target(self, pattern: str, note: str | None = None) -> Request[list[Block]]:
         """Skip the runs of all tenants that would call a target.
 
-        Takes effect within 15 s, also for runs that wait; they are recorded as skipped (`held`). Holding a
-        pattern again changes its note. One read and one transaction.
+        Takes effect within 15 s, also for runs that wait; they are recorded as skipped (`blocked`). Blocking
+        a pattern again changes its note. One read and one transaction.
         """
         return Request(
-            "POST", path_of("holds"), body=fields_of(pattern=pattern, note=note), shape=field_of("holds")
+            "POST", path_of("blocks"), body=fields_of(pattern=pattern, note=note), shape=field_of("blocks")
         )
 
     @Operation
-    def release_target(self, pattern: str) -> Request[list[Hold]]:
-        """Let a held target be called again.
+    def release_target(self, pattern: str) -> Request[list[Block]]:
+        """Let a blocked target be called again.
 
-        Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not held. One
+        Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not blocked. One
         read and one transaction.
         """
         return Request(
             "POST",
-            path_of("holds", "release"),
+            path_of("blocks", "release"),
             body=fields_of(pattern=pattern),
             repeatable=False,
-            shape=field_of("holds"),
+            shape=field_of("blocks"),
         )
 
     @Operation
@@ -2005,7 +2005,7 @@ class PlatformOperations:
     ) -> Request[Overview]:
         """A page of it.
 
-        All tenants with their use of quotas and their runs, the platform's runs by hour, and what is held.
+        All tenants with their use of quotas and their runs, the platform's runs by hour, and what is blocked.
 
         The runs of the last day by default, of 7 days at most, by hours of their fire times: what ticks wrote
         down up to `fresh_at`, some ten to thirty minutes ago. With `problems` only suspended tenants, and
@@ -2033,7 +2033,7 @@ class PlatformOperations:
     ) -> ListSteps[TenantLine]:
         """All entries, page by page while they are consumed.
 
-        All tenants with their use of quotas and their runs, the platform's runs by hour, and what is held.
+        All tenants with their use of quotas and their runs, the platform's runs by hour, and what is blocked.
 
         The runs of the last day by default, of 7 days at most, by hours of their fire times: what ticks wrote
         down up to `fresh_at`, some ten to thirty minutes ago. With `problems` only suspended tenants, and

@@ -1320,7 +1320,7 @@ class RuleEffects(TypedDict):
     overused: list[Overused]
 
 
-class PlanningMark(TypedDict):
+class PlanningProgress(TypedDict):
     """Up to when everything is planned."""
 
     planned_until_at: str
@@ -1374,7 +1374,7 @@ class DoctorFinding(TypedDict):
 class PlatformPlanning(TypedDict):
     """How the planning of all tenants' jobs is."""
 
-    mark: PlanningMark | None
+    progress: PlanningProgress | None
     shares_left: int
     calls_at_once: int
     windows: list[WindowPlanned]
@@ -1382,19 +1382,19 @@ class PlatformPlanning(TypedDict):
     findings: list[DoctorFinding]
 
 
-class Hold(TypedDict):
+class Block(TypedDict):
     """A pattern of targets that no run calls."""
 
     pattern: str
     note: str
-    held_at: str
+    blocked_at: str
     by: str
 
 
-class Holds(TypedDict):
-    """What is held, the oldest hold first."""
+class Blocks(TypedDict):
+    """What is blocked, the oldest block first."""
 
-    holds: list[Hold]
+    blocks: list[Block]
 
 
 class WithoutRecord(TypedDict):
@@ -1443,7 +1443,7 @@ class DeadLetterCount(TypedDict):
     """How many messages of a queue were given up."""
 
     queue: Literal["executions", "planning", "outcomes", "registrations"]
-    letters: int
+    dead_letters: int
 
 
 class DeadLetterCounts(TypedDict):
@@ -1466,7 +1466,7 @@ class DeadLetterList(TypedDict):
     """Some given-up messages of a queue, in no order."""
 
     queue: Literal["executions", "planning", "outcomes", "registrations"]
-    letters: list[DeadLetter]
+    dead_letters: list[DeadLetter]
     more: bool
 
 
@@ -1573,7 +1573,7 @@ class Overview(TypedDict):
     fresh_at: str
     totals: PlatformSums
     hours: list[PlatformHour]
-    holds: list[Hold]
+    blocks: list[Block]
     matched: int
     tenants: list[TenantLine]
     next_cursor: str | None

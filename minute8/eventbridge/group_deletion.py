@@ -22,8 +22,8 @@ from common.storage.expressions import ABSENT, PRESENT, Attribute, Condition, ch
 from common.storage.table import Query
 from common.storage.transactions import TooManyWrites, Transaction
 from minute8.eventbridge.groups import ACTIVE, DELETING, GroupRequest, ScheduleGroups
+from minute8.eventbridge.imported_from import schedule_of
 from minute8.eventbridge.names import DEFAULT_GROUP, job_id_prefixes
-from minute8.eventbridge.origin import schedule_of
 
 # Schedules: two transactions, or more if their texts are large.
 STEP: Final = 2 * MAX_AT_ONCE
@@ -112,10 +112,12 @@ class GroupDeletions:
                 Query(
                     tenant,
                     sk_prefix=keys.JOB_PREFIX + prefix,
-                    attributes=("job_id", "origin"),
+                    attributes=("job_id", "imported_from"),
                 )
             )
-            yield from (item["job_id"] for item in items if (item.get("origin") or {}).get("group") == name)
+            yield from (
+                item["job_id"] for item in items if (item.get("imported_from") or {}).get("group") == name
+            )
 
     def _delete_schedules(self, tenant: str, name: str, job_ids: Sequence[str]) -> None:
         """Delete in one transaction; in two halves, if their large texts are too much for one. Raises Busy."""
@@ -134,8 +136,8 @@ class GroupDeletions:
         def change(old: Job | None, now: float) -> Job:
             if old is None:
                 raise NotFound("schedule in the group", name)
-            origin = schedule_of(old)
-            if origin is None or origin["group"] != name:
+            imported_from = schedule_of(old)
+            if imported_from is None or imported_from["group"] != name:
                 return old
             # Read after the schedule: a group that is marked now was marked when the schedule was read.
             group = self._groups.get(tenant, name)

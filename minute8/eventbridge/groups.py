@@ -4,7 +4,7 @@ Only jobs that came by that API are in a group. A group that is deleted takes it
 it is DELETING until they are gone. A schedule is created in a transaction that fails unless its group is ACTIVE.
 
 A request about a group takes effect once: a copy that comes later must not undo newer changes. Schedules know their own
-requests (`origin.py`). A group cannot know them, because a deleted group is gone when the copy comes.
+requests (`imported_from.py`). A group cannot know them, because a deleted group is gone when the copy comes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from common.errors import AlreadyExists, Conflict, InvalidInput, NotFound, QuotaExceeded, UndoneSince
-from common.jobs.guards import JobChanges
 from common.jobs.job import Job
+from common.jobs.preconditions import JobChanges
 from common.storage import keys
 from common.storage.conflicts import ConditionFailed, retry_if_changed, retry_on_conflict
 from common.storage.expressions import ABSENT, Attribute, Condition, unchanged
@@ -24,8 +24,8 @@ from common.storage.table import Query, Table
 from common.storage.transactions import Addition, Transaction
 from common.storage.wire import Item
 from common.tenants.audit import AuditedCommit
+from minute8.eventbridge.imported_from import KNOWN_FOR_S, schedule_of
 from minute8.eventbridge.names import DEFAULT_GROUP
-from minute8.eventbridge.origin import KNOWN_FOR_S, schedule_of
 
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/scheduler-quotas.html
 MAX_GROUPS: Final = 500
@@ -242,8 +242,8 @@ def check_room(used: int) -> None:
 
 def joined_group(old: Job | None, new: Job) -> str | None:
     """The group that a change puts a schedule into; None if the schedule was in the group before, or is none."""
-    origin = schedule_of(new)
-    return str(origin["group"]) if origin and not schedule_of(old) else None
+    imported_from = schedule_of(new)
+    return str(imported_from["group"]) if imported_from and not schedule_of(old) else None
 
 
 def _unchanged(stored: ScheduleGroup | None) -> Condition:

@@ -19,9 +19,9 @@ from common.jobs.store import JobStore
 from common.registration.definition import same_json
 from common.registration.target_definitions import Target, stored
 from minute8.eventbridge.groups import ScheduleGroups, check_room, joined_group
+from minute8.eventbridge.imported_from import JOB_FIELDS, imported_from_of, requests_of, schedule_of
 from minute8.eventbridge.mapping import definition_of
 from minute8.eventbridge.names import DEFAULT_GROUP, job_id_of
-from minute8.eventbridge.origin import JOB_FIELDS, origin_of, requests_of, schedule_of
 from minute8.eventbridge.shapes import NAME, SCHEDULE, Structure, check
 from minute8.eventbridge.stored_request import stored_request
 from minute8.eventbridge.unmapping import Inexpressible
@@ -37,7 +37,7 @@ def check_schedule(schedule: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleLines:
-    """The origins of lines that come from schedules."""
+    """What lines of a bulk request import from schedules."""
 
     field: str = FIELD
 
@@ -46,7 +46,7 @@ class ScheduleLines:
         group = schedule.get("GroupName") if isinstance(schedule, Mapping) else None
         return group if isinstance(group, str) else DEFAULT_GROUP
 
-    def with_origin(self, new: Job, schedule: Any, old: Job | None) -> Job:
+    def with_import(self, new: Job, schedule: Any, old: Job | None) -> Job:
         """The job with its schedule, which must describe the job in all that AWS's API can say. Raises InvalidInput."""
         check_schedule(schedule)
         request = {name: value for name, value in schedule.items() if name != "Name"}
@@ -61,21 +61,23 @@ class ScheduleLines:
                 value=schedule["ScheduleExpression"],
                 accepted="what `minute8 import` of the deployment's version sends",
             )
-        return replace(new, origin=origin_of(group, name, request, new.payload.value, requests_of(old)))
+        return replace(
+            new, imported_from=imported_from_of(group, name, request, new.payload.value, requests_of(old))
+        )
 
     def resource_of(self, store: JobStore, job: Job) -> dict[str, Any] | None:
         """The schedule, as CreateSchedule takes it; None if the job is none, or says what AWS's API cannot.
 
         Raises MissingText, Busy.
         """
-        if (origin := schedule_of(job)) is None:
+        if (imported_from := schedule_of(job)) is None:
             return None
         try:
             request = stored_request(store.texts, job)
         except Inexpressible:
             return None
         state = "DISABLED" if job.state == PAUSED else "ENABLED"
-        return {"Name": origin["name"], "GroupName": origin["group"], **request, "State": state}
+        return {"Name": imported_from["name"], "GroupName": imported_from["group"], **request, "State": state}
 
     def are_same(self, old: Job, new: Job) -> bool:
         """Whether EventBridge's API says the same of both jobs."""

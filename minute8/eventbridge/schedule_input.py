@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from common.errors import InvalidInput
 from common.jobs.job import Job
-from common.jobs.placeholders import LetterParts, PayloadFormats, TextReader
+from common.jobs.placeholders import DeadLetterParts, PayloadFormats, TextReader
 from common.limits import INPUT_BYTES
 from common.planning.execution import Execution
 from common.timing.instants import rfc3339
@@ -61,11 +61,11 @@ class ScheduleInput:
         text = json.loads(payload)
         return input_text(text, arn, execution.fire_at, execution.execution_id, execution.attempt)
 
-    def letter(self, job: Job, execution: Execution, body: str, read: TextReader) -> LetterParts:
+    def dead_letter(self, job: Job, execution: Execution, body: str, read: TextReader) -> DeadLetterParts:
         """https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html
 
-        A universal target's letter names the operation, and its body is the whole request. The guide's example of a
-        call that is refused at its first attempt has the condition MaximumEventAgeInSeconds.
+        A universal target's dead letter names the operation, and its body is the whole request. The guide's example of
+        a call that is refused at its first attempt has the condition MaximumEventAgeInSeconds.
         """
         execution_id = _attempt_id(execution.execution_id, execution.attempt)
         arn, text = _universal_request(job, read)
@@ -77,7 +77,9 @@ class ScheduleInput:
                 execution.execution_id,
                 execution.attempt,
             )
-        return LetterParts(execution_id, arn or str(job.spec.target["arn"]), body, "MaximumEventAgeInSeconds")
+        return DeadLetterParts(
+            execution_id, arn or str(job.spec.target["arn"]), body, "MaximumEventAgeInSeconds"
+        )
 
 
 # By the field of a job's target that chooses the format.
@@ -133,16 +135,16 @@ def _universal_request(job: Job, read: TextReader) -> tuple[str, str | None]:
 
     Once another API has changed the job, the request says no more what is called.
     """
-    # Few runs send a letter, so its modules are loaded by the first one.
-    from minute8.eventbridge.origin import schedule_of, target_arn_in
+    # Few runs send a dead letter, so its modules are loaded by the first one.
+    from minute8.eventbridge.imported_from import schedule_of, target_arn_in
     from minute8.eventbridge.universal import is_universal
 
-    origin = schedule_of(job)
-    if not origin or "written" in origin:
+    imported_from = schedule_of(job)
+    if not imported_from or "written" in imported_from:
         return "", None
-    if not is_universal(arn := target_arn_in(origin)):
+    if not is_universal(arn := target_arn_in(imported_from)):
         return arn, None
-    request = origin["request"]
+    request = imported_from["request"]
     text = request if isinstance(request, str) else read(request)
     return arn, json.loads(text)["Target"].get("Input")
 

@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from common.jobs.job import Job
 from common.jobs.large_texts import LargeTexts
-from minute8.eventbridge.origin import changed_parts, request_in, texts_of_request
+from minute8.eventbridge.imported_from import changed_parts, request_in, texts_of_request
 from minute8.eventbridge.unmapping import with_changes
 
 

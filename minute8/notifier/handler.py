@@ -49,9 +49,9 @@ def _daily_reports() -> DailyReports:
 
     settings, topic = config(), config().daily_report_topic_arn
     sns = client("sns", {"arn": topic}, {"minute8": {"tenant": ""}}, TIMEOUT_S)
-    letters = DeadLetters(aws.sqs(), settings.required("executions_queue_url"))
+    dead_letters = DeadLetters(aws.sqs(), settings.required("executions_queue_url"))
     tables = _deployment().tables
-    return DailyReports(tables, settings.stage, topic, settings.daily_report_hour, sns, letters)
+    return DailyReports(tables, settings.stage, topic, settings.daily_report_hour, sns, dead_letters)
 
 
 @cache

@@ -46,7 +46,7 @@ from common.planning.due_index import DueIndex
 from common.storage import keys
 from common.storage.table import Tables
 from common.storage.transactions import Transaction
-from common.tenants.allowed_targets import is_held
+from common.tenants.allowed_targets import is_blocked
 from common.tenants.audit import ITSELF, Audit, AuditedCommit
 from common.tenants.rules_cache import KnownTenants
 from common.tenants.tenant import ACTIVE, SUSPENDED
@@ -385,8 +385,8 @@ class Notifier:
         rules = self.rules.rules(subscription.tenant, now)
         if rules is None or rules.state != ACTIVE:
             return "left"
-        if any(is_held(subscription.target, (hold.pattern,)) for hold in self.rules.holds(now)):
-            return "held"  # no failed try: the platform releases the address later
+        if any(is_blocked(subscription.target, (block.pattern,)) for block in self.rules.blocks(now)):
+            return "blocked"  # no failed try: the platform releases the address later
         error, address_failed = refusal(subscription.target, rules), True
         if not error:
             outcome = self.deliver(subscription, message)

@@ -233,12 +233,12 @@ class ProblemReader:
 
     def search(self, tenant: str, after_job: str, now: float, alerts: AlertSpan | None) -> Search:
         """The overdue jobs among the next ones, and with `alerts` what these say."""
-        mark = self.index.mark()
-        if mark is None:
+        progress = self.index.progress()
+        if progress is None:
             return Search()
         jobs, following = self._active(tenant, after_job)
         calendars = RememberedCalendars(Calendars(self.jobs))
-        as_of = AsOf(now, mark.surely_until, -math.inf)
+        as_of = AsOf(now, progress.surely_until, -math.inf)
         health = JobHealth(self.runs).of_jobs(jobs, as_of, calendars)
         search, older_runs = Search(after_job=following), 0
         for job in jobs:

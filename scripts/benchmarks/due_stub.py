@@ -38,7 +38,7 @@ class DueStub:
 
     def __init__(self, registered: int, start: int, end: int, due: int | None = None) -> None:
         """`due`: this many jobs fire in the window, the same ones for any number of registered jobs."""
-        self.mark = dict.fromkeys(MARK_NUMBERS, start)
+        self.progress = dict.fromkeys(MARK_NUMBERS, start)
         self.items_read = 0
         self._shards: dict[tuple[str, int], array[int]] = {}
         self._directory: dict[str, list[tuple[str, bytes]]] = {}
@@ -96,7 +96,7 @@ class DueStub:
 
     def update_item(self, request: dict[str, Any]) -> bytes:
         values = request["ExpressionAttributeValues"]
-        self.mark |= {
+        self.progress |= {
             name: int(float(values[f":{name}"]["N"])) for name in MARK_NUMBERS if f":{name}" in values
         }
         return json.dumps({"Attributes": self._mark_item()}).encode()
@@ -126,8 +126,8 @@ class DueStub:
         return b'{"Items":[%b],"Count":%d,"ScannedCount":%d%b}' % (body, read, read, more.encode())
 
     def _mark_item(self) -> dict[str, Any]:
-        numbers = {name: {"N": str(value)} for name, value in self.mark.items()}
-        return {"pk": {"S": "MARK"}, "sk": {"S": "MARK"}, "filing": {"S": FILING}, **numbers}
+        numbers = {name: {"N": str(value)} for name, value in self.progress.items()}
+        return {"pk": {"S": "PROGRESS"}, "sk": {"S": "PROGRESS"}, "filing": {"S": FILING}, **numbers}
 
 
 def _entry_item(number: int) -> bytes:
@@ -170,7 +170,7 @@ class SharesStub(DueStub):
 
     def forget(self) -> None:
         """Reset to the state before the tick."""
-        self.mark = dict.fromkeys(MARK_NUMBERS, self._start)
+        self.progress = dict.fromkeys(MARK_NUMBERS, self._start)
         self._recorded.clear()
 
     def get_item(self, request: dict[str, Any]) -> bytes:
@@ -194,11 +194,11 @@ class SharesStub(DueStub):
         return b"{}"
 
     def update_item(self, request: dict[str, Any]) -> bytes:
-        """The mark, which names the valid division."""
+        """planned_until, which names the valid division."""
         values = request["ExpressionAttributeValues"]
         if ":division" not in values:
             return super().update_item(request)
-        self.mark |= {name: int(values[f":{name}"]["N"]) for name in ("divided_until", "division")}
+        self.progress |= {name: int(values[f":{name}"]["N"]) for name in ("divided_until", "division")}
         return json.dumps({"Attributes": self._mark_item()}).encode()
 
     def delete_item(self, request: dict[str, Any]) -> bytes:

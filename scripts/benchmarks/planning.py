@@ -61,7 +61,9 @@ class Ticker:
         self._dynamodb, self._sqs = self._aws.direct("dynamodb"), self._aws.direct("sqs")
 
     def tick(self) -> Tick:
-        self._table.mark.update(planned_until=self.start, planning_until=self.start, filed_until=self.start)
+        self._table.progress.update(
+            planned_until=self.start, planning_until=self.start, filed_until=self.start
+        )
         self._table.items_read = 0
         scheduler = scheduler_over(self._dynamodb, self._sqs, ManualClock(self.start - 119.5))
         with self._aws.measured() as cost:

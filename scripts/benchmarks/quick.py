@@ -111,8 +111,8 @@ def _table(rows: Mapping[str, tuple[list[float], list[float]]], against: str) ->
             lines.append(f"{name:<28}{'-':>12}{shown:>12}{'-':>12}")
             continue
         ratio = statistics.median(a / b for a, b in zip(now, then, strict=True))
-        mark = "  for the change log" if abs(ratio - 1) > _NOTABLE else ""
-        lines.append(f"{name:<28}{statistics.median(then) * 1000:>12.3f}{shown:>12}{ratio:>12.2f}{mark}")
+        progress = "  for the change log" if abs(ratio - 1) > _NOTABLE else ""
+        lines.append(f"{name:<28}{statistics.median(then) * 1000:>12.3f}{shown:>12}{ratio:>12.2f}{progress}")
     return "\n".join(lines)
 
 

@@ -75,7 +75,7 @@ class Stage:
 
     def shares(self) -> list[int]:
         """The numbers of those that the tick recorded."""
-        return self._shares.unconfirmed(self._planner.index.ensure_mark(_START))
+        return self._shares.unconfirmed(self._planner.index.ensure_progress(_START))
 
     def plan(self, number: int) -> Measured:
         """Hand over one share."""

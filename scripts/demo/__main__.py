@@ -91,8 +91,8 @@ def _register_real_jobs(
 
 def _tick_if_due(stage: Stage, console: Console) -> None:
     """After a pause of the embedded AWS its rule has missed ticks; call the tick that is due."""
-    mark = stage.mark()
-    if mark is None or mark.planned_until <= time.time():
+    progress = stage.progress()
+    if progress is None or progress.planned_until <= time.time():
         console.print(f"the tick that is due: {stage.tick()}")
 
 

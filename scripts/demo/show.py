@@ -36,7 +36,7 @@ class Show:
         self._expected_until = int(started_at)
         self._due: dict[str, Execution] = {}
         self.runs: dict[str, Item] = {}
-        self._mark = stage.mark()
+        self._progress = stage.progress()
         self._away = False
         self._steps = [(_PAUSE_AT_S, self._pause), (_RESUME_AT_S, self._resume)]
 
@@ -82,7 +82,7 @@ class Show:
             self._steps.pop(0)[1]()
         self._expect(int(now) - _GRACE_S)
         self._read_runs()
-        self._look_at_mark()
+        self._look_at_progress()
         if self._away:
             self._away = False
             self._view.event("the embedded AWS is back")
@@ -92,7 +92,9 @@ class Show:
         """Draw the runs as they are known now."""
         now = time.time()
         planning = (
-            f"planned until {clock(self._mark.planned_until)}" if self._mark else "nothing is planned yet"
+            f"planned until {clock(self._progress.planned_until)}"
+            if self._progress
+            else "nothing is planned yet"
         )
         header = f"Minute8  {clock(now)} UTC   {len(self._jobs)} jobs   {planning}"
         self._view.refresh(header, list(self.runs.values()))
@@ -122,12 +124,12 @@ class Show:
         now = int(time.time()) + 1
         return [e for job in self._jobs for e in expected(job, self._expected_until, now)]
 
-    def _look_at_mark(self) -> None:
-        mark = self._stage.mark()
-        if mark and self._mark and mark.planned_until > self._mark.planned_until:
-            window = f"[{clock(self._mark.planned_until)}, {clock(mark.planned_until)})"
+    def _look_at_progress(self) -> None:
+        progress = self._stage.progress()
+        if progress and self._progress and progress.planned_until > self._progress.planned_until:
+            window = f"[{clock(self._progress.planned_until)}, {clock(progress.planned_until)})"
             self._view.event(f"tick: the scheduler's rule has planned {window}")
-        self._mark = mark
+        self._progress = progress
 
     def _pause(self) -> None:
         self._stage.store.pause(LIVELY_TENANT, PAUSED_JOB, "the demo pauses it")

@@ -16,7 +16,7 @@ from common.config import LIVE, config
 from common.deployment import Deployment
 from common.errors import AlreadyExists
 from common.jobs.job import Job
-from common.planning.due_index import DueIndex, Mark
+from common.planning.due_index import DueIndex, PlanningProgress
 from common.planning.execution import Execution
 from common.planning.queue import ExecutionsQueue
 from common.platform.tenants import Tenants
@@ -117,8 +117,8 @@ class Stage:
         """The jobs of these tenants."""
         return [job for tenant in tenants for job in self.store.list_jobs(tenant, limit=10_000)]
 
-    def mark(self) -> Mark | None:
-        return self.index.mark()
+    def progress(self) -> PlanningProgress | None:
+        return self.index.progress()
 
     def tick(self) -> Any:
         """Call the scheduler function, as its rule does at minute 8."""

@@ -67,11 +67,11 @@ def plan(engine: Engine, crowds: Sequence[tuple[int, str]]) -> list[Burst]:
     planned = []
     events.disable_rule(Name=rule)
     try:
-        had_mark = engine.stage.mark() is not None
+        had_progress = engine.stage.progress() is not None
         first = int(time.time() + total * _pace_s(engine) * _SLOWER + _TICK_S)
         # The jobs that tell the pace have made one. What is due before it travels in single messages.
-        if (mark := engine.stage.mark()) and (had_mark or total > _QUICK):
-            first = max(first, mark.planned_until)
+        if (progress := engine.stage.progress()) and (had_progress or total > _QUICK):
+            first = max(first, progress.planned_until)
         for number, (count, invocation) in enumerate(crowds):
             at = first + sum(spans[:number])
             target = engine.target | {"invocation": invocation}
@@ -96,8 +96,8 @@ def _pace_s(engine: Engine) -> float:
 
 def not_planned(stage: Stage, planned: Sequence[Burst]) -> list[str]:
     """Which of them the tick came too late for, or did not reach."""
-    mark, now = stage.mark(), time.time()
-    until = mark.planned_until if mark else 0
+    progress, now = stage.progress(), time.time()
+    until = progress.planned_until if progress else 0
     return [
         f"the second {rfc3339(burst.at)} was not planned: it is {rfc3339(int(now))}, planned until {rfc3339(until)}"
         for burst in planned

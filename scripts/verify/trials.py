@@ -179,8 +179,12 @@ class Trials:
         """A job whose time lies in a window that a tick has planned already."""
         since = time.time()
         at = int(since) + 6
-        mark = self._stage.mark()
-        wrong = [] if mark and mark.planned_until > at else [f"the window of {rfc3339(at)} is not planned"]
+        progress = self._stage.progress()
+        wrong = (
+            []
+            if progress and progress.planned_until > at
+            else [f"the window of {rfc3339(at)} is not planned"]
+        )
         late, more = self._measure(loads.register(self._engine, "planned", [at]), since, 1)
         return lateness("Registered in a planned window", "one execution", late, wrong + more)
 

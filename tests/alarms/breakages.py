@@ -127,8 +127,8 @@ def close_the_hole(stage: Watched) -> None:
     stage.loses, stage.crashes = lambda _: False, False
     stage.max_receives, stage.takes_a_minute = MAX_RECEIVES, inf
     stage.world.sqs.__dict__.pop("send_message_batch", None)
-    for letter in stage.dead:
-        stage.world.sqs._put(stage.world.clock.now(), letter["body"])
+    for dead_letter in stage.dead:
+        stage.world.sqs._put(stage.world.clock.now(), dead_letter["body"])
     stage.dead.clear()
     if stage.kept_scheduler:
         stage.run(10)  # what was delayed comes
@@ -170,7 +170,7 @@ def delete_entry(stage: Watched) -> None:
 def put_mark_ahead(stage: Watched) -> None:
     ahead = int(stage.world.clock.now()) + 30 * DAY_S
     change = Expression("SET #planned_until = :at, #planning_until = :at", {":at": ahead})
-    stage.world.table("due").update(keys.MARK, change)
+    stage.world.table("due").update(keys.PROGRESS, change)
 
 
 def corrupt_job(stage: Watched) -> None:
@@ -233,7 +233,7 @@ TWENTY: Final = (
         breaks=delete_entry,
     ),
     Breakage(
-        "the mark is 30 days ahead",
+        "planned_until is 30 days ahead",
         *("", 10, "further ahead than a tick can plan", "the next tick"),
         breaks=put_mark_ahead,
     ),
@@ -346,7 +346,7 @@ def writes(table: str, key: keys.Key, **attributes: object) -> Callable[[Watched
 
 
 def damage_log(stage: Watched) -> None:
-    """Each portion of the log of planned executions is garbage."""
+    """Each chunk of the log of planned executions is garbage."""
     due = stage.world.table("due")
     for bucket in range(keys.LOG_BUCKETS):
         for item in list(due.query(Query(keys.log_partition(bucket)))):
@@ -410,9 +410,9 @@ TEN: Final = (
         breaks=and_then(purge, delete_log),
     ),
     Breakage(
-        "the mark is no instant",
-        *("", 10, "the mark cannot be read", "the next tick"),
-        breaks=writes("due", keys.MARK, planned_until="soon"),
+        "planned_until is no instant",
+        *("", 10, "planned_until cannot be read", "the next tick"),
+        breaks=writes("due", keys.PROGRESS, planned_until="soon"),
     ),
     Breakage(
         "a run that never was has a job's lock for a month",

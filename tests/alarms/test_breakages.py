@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from common.platform.findings import Level
-from common.platform.planning_checks import check_mark
+from common.platform.planning_checks import check_progress
 from common.timing.fires import fires
 from minute8.cli.doctor.deployment import Deployment
 from minute8.cli.doctor.queues import without_record
@@ -34,7 +34,7 @@ PLAYED = [breakage for breakage in (*TWENTY, *TEN) if breakage.breaks]
 
 def doctors_words(world: World) -> str:
     deployment = cast("Deployment", Desk(world))
-    findings = [*check_tables(deployment), *without_record(deployment), *check_mark(deployment)]
+    findings = [*check_tables(deployment), *without_record(deployment), *check_progress(deployment)]
     return "\n".join(finding.message for finding in findings if finding.level != Level.OK)
 
 
@@ -65,7 +65,7 @@ def test_a_breakage_rings_and_its_repair_leaves_nothing_lost(stage: Watched, bre
         stage.run(10)
     ended_at = int(world.clock.now())
     remaining = [words for words in doctors_words(world).splitlines() if "was moved back" not in words]
-    assert not remaining or breakage.name.startswith("the mark")
+    assert not remaining or breakage.name.startswith("planned_until")
     for job_id in ("often", "fails"):
         expected = set(fires(world.store.get("alice", job_id).schedule, began_at - 600, ended_at - 900))
         ended = {

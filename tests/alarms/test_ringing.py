@@ -103,10 +103,10 @@ WELL = set_(
 )
 # Alarm -> the fault, and which other alarms it may ring.
 FAULTS: dict[str, tuple[Break, set[str]]] = {
-    "no-tick": (set_(ticks=False), {"mark-lag", *SYMPTOMS}),
-    "tick-errors": (set_(tick_ends_in_error=True), {"mark-lag", *SYMPTOMS}),
+    "no-tick": (set_(ticks=False), {"planning-lag", *SYMPTOMS}),
+    "tick-errors": (set_(tick_ends_in_error=True), {"planning-lag", *SYMPTOMS}),
     "tick-duration": (set_(tick_takes_s=241.0), set()),
-    "mark-lag": (set_(tick_ends_in_error=True), {"tick-errors", *SYMPTOMS}),
+    "planning-lag": (set_(tick_ends_in_error=True), {"tick-errors", *SYMPTOMS}),
     "executor-errors": (set_(crashes=True), {"overdue", "no-record", *SYMPTOMS}),
     "executor-throttles": (set_(throttles=True), {"overdue", "no-record", *SYMPTOMS}),
     "overdue": (set_(takes_messages=False), {"no-record", *SYMPTOMS}),
@@ -168,7 +168,7 @@ def test_an_alarm_rings_in_its_time_and_for_its_fault_and_goes_ok_again(stage: W
     # The tick of minute 8 is where most faults begin to show.
     stage.run((8 - int(stage.world.clock.now() // 60)) % 10)
     breaks(stage)
-    shows_after = {"no-record": 10, "burn-slow": 60, "mark-lag": 10}.get(alarm, 1)
+    shows_after = {"no-record": 10, "burn-slow": 60, "planning-lag": 10}.get(alarm, 1)
     waits = waits_s(alarm, declared()) // 60
     assert stage.minutes_until(alarm, "ALARM", waits + shows_after + 10)
     assert stage.ringing <= {alarm, *also_ringing}

@@ -15,7 +15,7 @@ import httpx
 
 from minute8.api import handler
 from tests.api.alarm_board import AlarmBoard
-from tests.api.letters import LetterBox
+from tests.api.dead_letters import LetterBox
 from tests.worlds import World
 
 
@@ -126,7 +126,7 @@ class Office:
     """A world with its API, keys and tokens of every role, and invalid keys and tokens."""
 
     world: World
-    letters: LetterBox
+    dead_letters: LetterBox
     board: AlarmBoard
     alice: Caller
     alice_reads: Caller

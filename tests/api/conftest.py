@@ -23,8 +23,8 @@ from minute8.api.services import Services
 from tests.api import issuer
 from tests.api.alarm_board import AlarmBoard
 from tests.api.calls import Caller, Office
+from tests.api.dead_letters import URL, LetterBox
 from tests.api.issuer import token
-from tests.api.letters import URL, LetterBox
 from tests.api.scheduler_client import new_pair, scheduler_client, sign_at, stored_masters
 from tests.api.walk import LEAVING, SPARE_KEY, SPARE_OPERATOR_KEY
 from tests.worlds import World, at, job, open_world
@@ -54,7 +54,7 @@ def settle(office: Office, *callers: Caller) -> None:
         error_type="Boom",
         error="it went wrong",
     )
-    office.operator("POST", "/v1/holds", {"pattern": "hooks.example.com"})
+    office.operator("POST", "/v1/blocks", {"pattern": "hooks.example.com"})
     unrecorded = [
         Execution("alice", "lost", fire_at, fire_at, 1)
         for fire_at in (at("2026-11-21T03:10:00Z"), at("2026-11-21T03:11:00Z"))
@@ -115,11 +115,11 @@ def serve(
     world: World,
     monkeypatch: pytest.MonkeyPatch,
     takes: Tokens | None = TOKENS,
-    letters: LetterBox | None = None,
+    dead_letters: LetterBox | None = None,
     board: AlarmBoard | None = None,
 ) -> Tenants:
     """The API as a new process: its caches are empty."""
-    dead = DeadLetters(letters or LetterBox(), URL)  # type: ignore[arg-type]
+    dead = DeadLetters(dead_letters or LetterBox(), URL)  # type: ignore[arg-type]
     alarms = Alarms(board or AlarmBoard(), "test")
     services = Services(
         Config.from_env({"STAGE": "test"}),
@@ -140,8 +140,8 @@ def serve(
 
 
 def open_office(world: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | None = TOKENS) -> Office:
-    letters, board = LetterBox(), AlarmBoard()
-    tenants = serve(world, monkeypatch, takes, letters, board)
+    dead_letters, board = LetterBox(), AlarmBoard()
+    tenants = serve(world, monkeypatch, takes, dead_letters, board)
     now = world.clock.now()
     for tenant in ("alice", "bob"):
         tenants.create(tenant, tenant.title(), now, {"allowed_targets": ["*"]})
@@ -167,7 +167,7 @@ def open_office(world: World, monkeypatch: pytest.MonkeyPatch, takes: Tokens | N
         operator_key(name="spare")
     return Office(
         world=world,
-        letters=letters,
+        dead_letters=dead_letters,
         board=board,
         alice=Caller(key("alice")),
         alice_reads=Caller(key("alice", "read")),

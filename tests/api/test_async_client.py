@@ -207,8 +207,8 @@ def test_the_operators_client(office: Office) -> None:
             "https://api.test", office.operator.key or "", transport=transport
         ) as platform:
             assert [tenant["tenant_id"] async for tenant in platform.list_tenants()] == ["alice", "bob"]
-            [held] = await platform.hold_target("*", "an incident")
-            assert held["pattern"] == "*"
+            [blocked] = await platform.block_target("*", "an incident")
+            assert blocked["pattern"] == "*"
             assert await platform.release_target("*") == []
 
     asyncio.run(main())

@@ -40,7 +40,7 @@ def busy(office: Office) -> Office:
     office.alice("PUT", "/v1/jobs/fails", job(at="2026-11-21T03:12:30Z"))
     office.alice("PUT", "/v1/calendars/holidays", {"dates": ["2026-12-25"]})
     office.alice("PUT", "/v1/subscriptions/holidays", BODIES["NewSubscription"])
-    office.letters.put("executions-dead", office.world.sqs.bodies[0])
+    office.dead_letters.put("executions-dead", office.world.sqs.bodies[0])
     fire_at = at("2026-11-21T03:10:00Z")
     office.world.unrecorded.add([Execution("alice", "lost", fire_at, fire_at, 1)], fire_at)
     office.world.run_until("2026-11-21T03:13:00Z")
@@ -67,8 +67,8 @@ def test_every_change_is_written_down_with_who_made_it(busy: Office, call: Call)
     if "/backfills/" in call.path:
         past = {"start_at": "2026-11-21T00:00:00Z", "end_at": "2026-11-21T00:02:00Z", "backfill_id": "one"}
         assert caller("POST", "/v1/jobs/report/backfills", past).status < 300
-    if call.path == "/v1/holds/release":
-        assert caller("POST", "/v1/holds", {"pattern": "hooks.example.com"}).status == 200
+    if call.path == "/v1/blocks/release":
+        assert caller("POST", "/v1/blocks", {"pattern": "hooks.example.com"}).status == 200
     if (call.method, call.path) == ("DELETE", "/v1/jobs/{job_id}/skip"):
         assert caller("POST", "/v1/runs/alice:report:20261121T031900Z/cancel").status == 200
     if call.path == "/v1/runs/_all/cancel":

@@ -14,7 +14,7 @@ from common.platform.dead_letters import DeadLetters
 from common.storage import keys
 from common.tenants.audit import Audit
 from tests.api.calls import Office
-from tests.api.letters import URL, LetterBox
+from tests.api.dead_letters import URL, LetterBox
 from tests.cli.conftest import Desk
 from tests.cli.conftest import desk as desk
 from tests.manual_clock import ManualClock
@@ -34,72 +34,75 @@ def letters_of(office: Office) -> list[str]:
     office.alice("PUT", "/v1/jobs/report", job(at="2026-11-21T03:15:00Z"))
     (body,) = office.world.sqs.bodies
     pack = f"{body}\n{body.replace('report', 'sync').replace('alice', 'bob')}"
-    office.letters.put("executions-dead", body, pack, "<script>")
-    office.letters.put("planning-dead", SHARE)
-    office.letters.put("outcomes-dead", OUTCOME, "null")
+    office.dead_letters.put("executions-dead", body, pack, "<script>")
+    office.dead_letters.put("planning-dead", SHARE)
+    office.dead_letters.put("outcomes-dead", OUTCOME, "null")
     return [body, pack]
 
 
 def listed(office: Office, queue: str) -> dict[str, dict[str, Any]]:
-    answered = office.operator("GET", f"/v1/dead-letters/{queue}").json["letters"]
-    return {letter["message_id"]: letter for letter in answered}
+    answered = office.operator("GET", f"/v1/dead-letters/{queue}").json["dead_letters"]
+    return {dead_letter["message_id"]: dead_letter for dead_letter in answered}
 
 
 def counts(office: Office) -> dict[str, int]:
     answered = office.operator("GET", "/v1/dead-letters").json["queues"]
-    return {letter["queue"]: letter["letters"] for letter in answered}
+    return {dead_letter["queue"]: dead_letter["dead_letters"] for dead_letter in answered}
 
 
 def test_they_are_counted_and_what_they_are_about_is_shown(office: Office) -> None:
     letters_of(office)
     assert counts(office) == {"executions": 3, "planning": 1, "outcomes": 2}
     for _ in range(2):  # looking hides none
-        letter, pack, garbage = listed(office, "executions").values()
-        assert (letter["about"], letter["problem"]) == ([RUN], None)
+        dead_letter, pack, garbage = listed(office, "executions").values()
+        assert (dead_letter["about"], dead_letter["problem"]) == ([RUN], None)
         assert pack["about"] == [RUN, "bob:sync:20261121T031500Z"]
         assert garbage["about"] == [] and "not an execution" in garbage["problem"]
     (share,) = listed(office, "planning").values()
     assert share["about"] == ["share 3 of the window until 1795231800"]
-    assert [letter["about"] for letter in listed(office, "outcomes").values()] == [[RUN], []]
+    assert [dead_letter["about"] for dead_letter in listed(office, "outcomes").values()] == [[RUN], []]
 
 
 def test_they_are_sent_again_but_for_what_cannot_be_read(office: Office) -> None:
     readable = letters_of(office)
     done = office.operator("POST", "/v1/dead-letters/executions/redrive", {"all": True}).json
     assert (done["done"], len(done["left"]), done["more"]) == (2, 1, False)
-    assert office.letters.bodies("executions") == readable
+    assert office.dead_letters.bodies("executions") == readable
     assert counts(office)["executions"] == 1
     for queue in ("outcomes", "planning"):
         office.operator("POST", f"/v1/dead-letters/{queue}/redrive", {"all": True})
-    assert (office.letters.bodies("outcomes"), office.letters.bodies("planning")) == ([OUTCOME], [SHARE])
-    assert office.letters.bodies("outcomes-dead") == ["null"]
+    assert (office.dead_letters.bodies("outcomes"), office.dead_letters.bodies("planning")) == (
+        [OUTCOME],
+        [SHARE],
+    )
+    assert office.dead_letters.bodies("outcomes-dead") == ["null"]
     audit = Audit(office.world.table("tenants")).newest(keys.OPERATORS, 50)
-    printed = [letter for letter in audit if letter.action == "dead_letters.redriven"]
+    printed = [dead_letter for dead_letter in audit if dead_letter.action == "dead_letters.redriven"]
     moved = {"executions": {"moved": 2}, "outcomes": {"moved": 1}, "planning": {"moved": 1}}
-    assert {letter.subject: letter.after for letter in printed} == moved
-    assert not any(letter.by == "aws" for letter in printed)
+    assert {dead_letter.subject: dead_letter.after for dead_letter in printed} == moved
+    assert not any(dead_letter.by == "aws" for dead_letter in printed)
 
 
 def test_refused_registrations_say_why_and_are_sent_again(office: Office) -> None:
     """They are there only in a deployment that takes registrations by event."""
     missing = office.operator("GET", "/v1/dead-letters/registrations")
     assert (missing.status, "registrations" in counts(office)) == (404, False)
-    office.letters.missing.clear()
+    office.dead_letters.missing.clear()
     event = {"id": "e1", "detail-type": "Minute8 Job Put", "detail": {"job_id": "report", "job": {}}}
     body = json.dumps({"tenant": "alice", "event": event}, indent=1)
-    office.letters.reasons[body] = "schedule: is missing"
-    office.letters.put("registrations-dead", body, "null", '{"tenant": "alice", "event": {"id": [9]}}')
+    office.dead_letters.reasons[body] = "schedule: is missing"
+    office.dead_letters.put("registrations-dead", body, "null", '{"tenant": "alice", "event": {"id": [9]}}')
     assert counts(office)["registrations"] == 3
-    letter, *unreadable = listed(office, "registrations").values()
-    assert letter["about"] == ["Minute8 Job Put of alice:report", "schedule: is missing"]
+    dead_letter, *unreadable = listed(office, "registrations").values()
+    assert dead_letter["about"] == ["Minute8 Job Put of alice:report", "schedule: is missing"]
     assert ["no event of a rule" in each["problem"] for each in unreadable] == [True, True]
     done = office.operator("POST", "/v1/dead-letters/registrations/redrive", {"all": True}).json
-    assert (done["done"], office.letters.bodies("registrations")) == (1, [body])
+    assert (done["done"], office.dead_letters.bodies("registrations")) == (1, [body])
 
 
 def test_only_the_chosen_ones_are_discarded(office: Office) -> None:
     letters_of(office)
-    garbage = [key for key, letter in listed(office, "executions").items() if letter["problem"]]
+    garbage = [key for key, dead_letter in listed(office, "executions").items() if dead_letter["problem"]]
     done = office.operator("POST", "/v1/dead-letters/executions/discard", {"message_ids": garbage}).json
     assert (done["done"], done["left"]) == (1, [])
     assert len(listed(office, "executions")) == 2
@@ -108,10 +111,10 @@ def test_only_the_chosen_ones_are_discarded(office: Office) -> None:
 
 
 def test_a_request_takes_a_hundred(office: Office) -> None:
-    office.letters.put("planning-dead", *[SHARE] * 130)
+    office.dead_letters.put("planning-dead", *[SHARE] * 130)
     assert office.operator("GET", "/v1/dead-letters/planning").json["more"] is True
-    last = next(iter(office.letters.queues.values()))
-    chosen = [*last][-3:]  # behind more letters than a list shows
+    last = next(iter(office.dead_letters.queues.values()))
+    chosen = [*last][-3:]  # behind more dead letters than a list shows
     assert (
         office.operator("POST", "/v1/dead-letters/planning/discard", {"message_ids": chosen}).json["done"]
         == 3
@@ -122,22 +125,26 @@ def test_a_request_takes_a_hundred(office: Office) -> None:
 
 def test_a_letter_that_sqs_refuses_stays_with_the_reason(office: Office) -> None:
     body, pack = letters_of(office)
-    office.letters.refused, office.letters.kept = {body}, {"null", OUTCOME}
+    office.dead_letters.refused, office.dead_letters.kept = {body}, {"null", OUTCOME}
     done = office.operator("POST", "/v1/dead-letters/executions/redrive", {"all": True}).json
-    assert "SQS did not take it again: InternalError" in [letter["problem"] for letter in done["left"]]
-    assert (done["done"], office.letters.bodies("executions")) == (1, [pack])
-    assert set(office.letters.bodies("executions-dead")) == {body, "<script>"}
+    assert "SQS did not take it again: InternalError" in [
+        dead_letter["problem"] for dead_letter in done["left"]
+    ]
+    assert (done["done"], office.dead_letters.bodies("executions")) == (1, [pack])
+    assert set(office.dead_letters.bodies("executions-dead")) == {body, "<script>"}
     done = office.operator("POST", "/v1/dead-letters/outcomes/discard", {"all": True}).json
-    assert [letter["problem"] for letter in done["left"]] == ["SQS did not delete it: InternalError"] * 2
+    assert [dead_letter["problem"] for dead_letter in done["left"]] == [
+        "SQS did not delete it: InternalError"
+    ] * 2
     assert counts(office) == {"executions": 2, "planning": 1, "outcomes": 2}
 
 
 def test_large_ones_are_sent_in_several_requests() -> None:
-    letters = LetterBox()
+    dead_letters = LetterBox()
     large = OUTCOME[:-1] + ", " + f'"responsePayload": "{"x" * 100_000}"' + "}"
-    letters.put("outcomes-dead", *[large] * 7)
-    done = DeadLetters(letters, URL).redrive("outcomes")  # type: ignore[arg-type]
-    assert (len(done.moved), letters.bodies("outcomes"), letters.bodies("outcomes-dead")) == (
+    dead_letters.put("outcomes-dead", *[large] * 7)
+    done = DeadLetters(dead_letters, URL).redrive("outcomes")  # type: ignore[arg-type]
+    assert (len(done.moved), dead_letters.bodies("outcomes"), dead_letters.bodies("outcomes-dead")) == (
         7,
         [large] * 7,
         [],
@@ -145,42 +152,42 @@ def test_large_ones_are_sent_in_several_requests() -> None:
 
 
 def test_a_request_ends_before_the_first_letters_are_visible_again() -> None:
-    letters, clock = LetterBox(), ManualClock(0)
-    letters.put("planning-dead", *["garbage"] * 60, *[SHARE] * 60)
-    receive = letters.receive_message
+    dead_letters, clock = LetterBox(), ManualClock(0)
+    dead_letters.put("planning-dead", *["garbage"] * 60, *[SHARE] * 60)
+    receive = dead_letters.receive_message
 
     def slow(**arguments: Any) -> Any:
         assert clock.now() < arguments["VisibilityTimeout"], "the first ones are visible again"
         clock.sleep(9)
         return receive(**arguments)
 
-    letters.receive_message = slow  # type: ignore[method-assign]
-    done = DeadLetters(letters, URL, clock.now).redrive("planning", 1_000)  # type: ignore[arg-type]
+    dead_letters.receive_message = slow  # type: ignore[method-assign]
+    done = DeadLetters(dead_letters, URL, clock.now).redrive("planning", 1_000)  # type: ignore[arg-type]
     assert (len(done.moved), len(done.remaining), done.more) == (0, 50, True)
-    assert not letters.hidden, "what stays is shown"
+    assert not dead_letters.hidden, "what stays is shown"
 
 
 def test_a_message_that_comes_twice_does_not_end_the_search() -> None:
-    letters = LetterBox()
-    letters.put("planning-dead", *[SHARE] * 12)
-    receive, polls = letters.receive_message, count(1)
+    dead_letters = LetterBox()
+    dead_letters.put("planning-dead", *[SHARE] * 12)
+    receive, polls = dead_letters.receive_message, count(1)
 
     def twice(**arguments: Any) -> Any:
         if next(polls) == 2:
-            letters.again = ["m1"]
+            dead_letters.again = ["m1"]
             arguments["MaxNumberOfMessages"] = 1
         return receive(**arguments)
 
-    letters.receive_message = twice  # type: ignore[method-assign]
-    answered = DeadLetters(letters, URL).peek("planning")  # type: ignore[arg-type]
+    dead_letters.receive_message = twice  # type: ignore[method-assign]
+    answered = DeadLetters(dead_letters, URL).peek("planning")  # type: ignore[arg-type]
     assert (len(answered.remaining), answered.more) == (12, False)
 
 
 def test_a_letter_not_found_among_a_thousand_may_be_behind_them() -> None:
-    letters = LetterBox()
-    letters.put("planning-dead", *[SHARE] * 1_001)
-    last = [*letters.queues[f"{URL.removesuffix('executions')}planning-dead"]][-1]
-    dead = DeadLetters(letters, URL)  # type: ignore[arg-type]
+    dead_letters = LetterBox()
+    dead_letters.put("planning-dead", *[SHARE] * 1_001)
+    last = [*dead_letters.queues[f"{URL.removesuffix('executions')}planning-dead"]][-1]
+    dead = DeadLetters(dead_letters, URL)  # type: ignore[arg-type]
     done = dead.discard("planning", only=[last])
     assert (done.count, done.more) == (0, True)
     assert dead.discard("planning", only=["m1"]).more is False
@@ -189,16 +196,16 @@ def test_a_letter_not_found_among_a_thousand_may_be_behind_them() -> None:
 
 def test_a_request_ends_before_the_function_is_stopped() -> None:
     timeout_s = yaml.safe_load(Path("serverless.yml").read_text())["functions"]["api"]["timeout"]
-    letters, clock = LetterBox(), ManualClock(0)
-    letters.put("planning-dead", *[SHARE] * 200)
-    receive = letters.receive_message
+    dead_letters, clock = LetterBox(), ManualClock(0)
+    dead_letters.put("planning-dead", *[SHARE] * 200)
+    receive = dead_letters.receive_message
 
     def slow(**arguments: Any) -> Any:
         clock.sleep(4)
         return receive(**arguments)
 
-    letters.receive_message = slow  # type: ignore[method-assign]
-    done = DeadLetters(letters, URL, clock.now, DEAD_LETTERS_S).discard("planning", 200)  # type: ignore[arg-type]
+    dead_letters.receive_message = slow  # type: ignore[method-assign]
+    done = DeadLetters(dead_letters, URL, clock.now, DEAD_LETTERS_S).discard("planning", 200)  # type: ignore[arg-type]
     assert clock.now() < timeout_s - 10
     assert (done.more, done.count) == (True, 40)
 
@@ -218,7 +225,7 @@ def test_a_request_ends_before_the_function_is_stopped() -> None:
     ],
 )
 def test_which_ones_has_to_be_said(office: Office, body: dict[str, Any]) -> None:
-    office.letters.put("planning-dead", SHARE)
+    office.dead_letters.put("planning-dead", SHARE)
     for verb in ("redrive", "discard"):
         assert office.operator("POST", f"/v1/dead-letters/planning/{verb}", body).problem == "invalid-input"
     assert counts(office)["planning"] == 1
@@ -238,24 +245,26 @@ def test_the_command_does_the_same(desk: Desk) -> None:
 
 def refusing(office: Office, reasons: dict[str, str]) -> list[str]:
     """Registrations in the dead letters. Those with a reason are refused each time they are sent; returns all sent."""
-    office.letters.missing.clear()
+    office.dead_letters.missing.clear()
     bodies = [_registration(job_id) for job_id in reasons]
-    office.letters.put("registrations-dead", *bodies)
-    office.letters.reasons = {
+    office.dead_letters.put("registrations-dead", *bodies)
+    office.dead_letters.reasons = {
         body: reason for body, reason in zip(bodies, reasons.values(), strict=True) if reason
     }
     sent: list[str] = []
-    send = office.letters.send_message_batch
+    send = office.dead_letters.send_message_batch
 
     def refused_at_once(QueueUrl: str, Entries: list[dict[str, Any]]) -> Any:
         answer = send(QueueUrl=QueueUrl, Entries=Entries)
         bodies = [entry["MessageBody"] for entry in Entries]
         sent.extend(bodies)
-        office.letters.now = office.world.clock.now() + 0.2
-        office.letters.put("registrations-dead", *[body for body in bodies if body in office.letters.reasons])
+        office.dead_letters.now = office.world.clock.now() + 0.2
+        office.dead_letters.put(
+            "registrations-dead", *[body for body in bodies if body in office.dead_letters.reasons]
+        )
         return answer
 
-    office.letters.send_message_batch = refused_at_once  # type: ignore[method-assign]
+    office.dead_letters.send_message_batch = refused_at_once  # type: ignore[method-assign]
     return sent
 
 
@@ -267,8 +276,10 @@ def test_a_registration_that_is_refused_again_is_met_once_and_says_why(office: O
     sent = refusing(office, {"j": "the tenant is suspended"})
     done = office.operator("POST", "/v1/dead-letters/registrations/redrive", {"all": True}).json
     assert (done["done"], done["more"], len(sent)) == (1, False, 1)
-    assert [letter["problem"] for letter in done["left"]] == ["refused again: the tenant is suspended"]
-    assert office.letters.bodies("registrations-dead") == [_registration("j")]
+    assert [dead_letter["problem"] for dead_letter in done["left"]] == [
+        "refused again: the tenant is suspended"
+    ]
+    assert office.dead_letters.bodies("registrations-dead") == [_registration("j")]
     body = {"all": True, "began_at": done["began_at"]}
     again = office.operator("POST", "/v1/dead-letters/registrations/redrive", body).json
     assert (again["done"], again["more"], len(sent)) == (0, False, 1)
@@ -298,21 +309,21 @@ def test_the_command_ends_when_it_met_each_letter_once(
     assert printed.splitlines()[-len(words) :] == words
     assert sorted(sent) == sorted(map(_registration, of_jobs))
     kept = [_registration(job_id) for job_id, reason in of_jobs.items() if reason]
-    assert sorted(desk.office.letters.bodies("registrations-dead")) == sorted(kept)
+    assert sorted(desk.office.dead_letters.bodies("registrations-dead")) == sorted(kept)
 
 
 def test_the_command_passes_over_what_cannot_be_read(desk: Desk) -> None:
-    desk.office.letters.put("planning-dead", *["garbage"] * 250, *[SHARE] * 130)
+    desk.office.dead_letters.put("planning-dead", *["garbage"] * 250, *[SHARE] * 130)
     desk.environment["MINUTE8_OPERATOR_KEY"] = str(desk.office.operator.key)
     assert desk("dead-letters", "redrive", "planning").out.endswith("130 done, 250 left\n")
     assert desk("dead-letters", "discard", "planning", "--yes").out.endswith("250 done, 0 left\n")
 
 
 def test_what_comes_after_the_question_is_not_deleted(office: Office) -> None:
-    office.letters.put("planning-dead", SHARE)
+    office.dead_letters.put("planning-dead", SHARE)
     first = office.operator("POST", "/v1/dead-letters/planning/discard", {"all": True}).json
-    office.letters.now = office.world.clock.now() + 1
-    office.letters.put("planning-dead", SHARE)
+    office.dead_letters.now = office.world.clock.now() + 1
+    office.dead_letters.put("planning-dead", SHARE)
     body = {"all": True, "began_at": first["began_at"]}
     again = office.operator("POST", "/v1/dead-letters/planning/discard", body).json
     assert (first["done"], again["done"], again["left"], counts(office)["planning"]) == (1, 0, [], 1)

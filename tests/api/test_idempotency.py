@@ -121,7 +121,7 @@ def test_a_request_under_way_is_asked_for_again(office: Office, monkeypatch: pyt
     client = office.world.dynamodb
     commit, tries = client.transact_write_items, 0
 
-    def held(TransactItems: list[dict[str, Any]], **_: Any) -> Any:
+    def blocked(TransactItems: list[dict[str, Any]], **_: Any) -> Any:
         """DynamoDB's answer while another transaction locks the record of the idempotency key."""
         nonlocal tries
         sks = [
@@ -135,7 +135,7 @@ def test_a_request_under_way_is_asked_for_again(office: Office, monkeypatch: pyt
         error = {"Error": {"Code": "TransactionCanceledException"}, "CancellationReasons": reasons}
         raise client.exceptions.TransactionCanceledException(error, "TransactWriteItems")
 
-    monkeypatch.setattr(client, "transact_write_items", held)
+    monkeypatch.setattr(client, "transact_write_items", blocked)
     refused = office.alice("POST", "/v1/jobs", BODY, Idempotency_Key="one")
     assert (refused.status, refused.problem) == (409, "request-under-way")
     assert refused.headers["retry-after"] == "1"

@@ -69,8 +69,8 @@ def put_secret(office: Office, number: int) -> Answer:
     return office.alice("PUT", f"/v1/secrets/s{number}", {"value": "long enough"})
 
 
-def hold(office: Office, number: int) -> Answer:
-    return office.operator("POST", "/v1/holds", {"pattern": f"h{number}.example.com"})
+def block(office: Office, number: int) -> Answer:
+    return office.operator("POST", "/v1/blocks", {"pattern": f"h{number}.example.com"})
 
 
 def subscribe(office: Office, number: int = 0, **fields: Any) -> Answer:
@@ -141,7 +141,7 @@ INPUT: dict[tuple[str, int], Callable[[Office, int], Answer]] = {
     ("words of a search of jobs", 0): lambda o, n: o.alice("GET", f"/v1/jobs?q={'+'.join('x' * n)}"),
     ("words of a search of jobs", 1): lambda o, n: o.alice("GET", f"/v1/jobs?q={'x' * n}"),
     ("fire times that one call skips, or takes back", 0): skipped,
-    ("held patterns of targets", 0): lambda o, n: one_more(o, n, lambda number: hold(o, number)),
+    ("blocked patterns of targets", 0): lambda o, n: one_more(o, n, lambda number: block(o, number)),
     ("secrets; one's value", 0): lambda o, n: one_more(o, n, lambda number: put_secret(o, number)),
     ("secrets; one's value", 2): lambda o, n: secret(o, "é" * (n // 2) + "x" * (n % 2)),
     ("lines of a secret", 0): lambda o, n: secret(o, "\n".join(f"line {number:03}" for number in range(n))),
@@ -153,7 +153,7 @@ INPUT: dict[tuple[str, int], Callable[[Office, int], Answer]] = {
 }
 # The last column of a row with several bounds, or that says nothing of the status.
 STATUS = {
-    ("held patterns of targets", 0): 409,
+    ("blocked patterns of targets", 0): 409,
     ("secrets; one's value", 2): 400,
     ("page of a list", 0): 400,
 }

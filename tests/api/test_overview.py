@@ -84,10 +84,10 @@ def test_all_tenants_with_their_runs(office: Office) -> None:
     assert [hour["at"][11:13] for hour in answer["hours"]] == ["03", "04", "05", "06"]
     assert "secret" not in str(answer) and ARN not in str(answer)
     assert lines(office, "&problems=true").keys() == {"alice", "carol"}
-    office.operator("POST", "/v1/holds", {"pattern": "*", "note": "an incident"})
-    held = office.operator("GET", "/v1/operator-overview?from_at=2026-11-21T05:00:00Z").json
-    assert [hold["note"] for hold in held["holds"]] == ["an incident"]
-    assert held["totals"]["failed"] == 70
+    office.operator("POST", "/v1/blocks", {"pattern": "*", "note": "an incident"})
+    blocked = office.operator("GET", "/v1/operator-overview?from_at=2026-11-21T05:00:00Z").json
+    assert [block["note"] for block in blocked["blocks"]] == ["an incident"]
+    assert blocked["totals"]["failed"] == 70
 
 
 def test_the_platform_sees_whose_jobs_do_not_run(desk: Desk) -> None:
@@ -235,13 +235,13 @@ def test_single_patterns_are_added_and_removed(office: Office) -> None:
 def test_at_a_terminal(desk: Desk) -> None:
     platform(desk.office)
     desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
-    desk.office.operator("POST", "/v1/holds", {"pattern": "*", "note": "an incident"})
+    desk.office.operator("POST", "/v1/blocks", {"pattern": "*", "note": "an incident"})
     rows = desk("tenants", "overview", "--problems").out.splitlines()
     counted = "3 tenants, 1 suspended, 7 jobs; runs counted up to 2026-11-21T06:10:00Z: 640, 177 failed"
     assert rows[0].startswith(counted)
-    assert rows[1] == "held * an incident"
+    assert rows[1] == "blocked * an incident"
     assert [row.split()[0] for row in rows[3:]] == ["alice", "carol"] and "fails" in rows[3]
-    desk.office.operator("POST", "/v1/holds/release", {"pattern": "*"})
+    desk.office.operator("POST", "/v1/blocks/release", {"pattern": "*"})
     few = desk("tenants", "overview", "--sort", "load", "-n", "1")
     assert "1 of 3 tenants: minute8 tenants overview --sort load --limit 10" in few.err
     assert "2 active, 1 paused" in desk("tenants", "health", "alice").out

@@ -1,4 +1,4 @@
-"""The platform's view of planning: the mark, how windows went, what is set aside, and the doctor's findings of it."""
+"""The platform's view of planning: planned_until, how windows went, what is set aside, and the doctor's findings."""
 
 from __future__ import annotations
 
@@ -41,8 +41,12 @@ def view(office: Office, query: str = "") -> dict[str, Any]:
 
 def test_the_last_windows_and_the_mark(ticked: Office) -> None:
     planning = view(ticked)
-    assert planning["mark"]["planned_until_at"] == "2026-11-21T03:40:00Z"
-    assert (planning["mark"]["lag_s"], planning["mark"]["ticks_missed"], planning["shares_left"]) == (0, 0, 0)
+    assert planning["progress"]["planned_until_at"] == "2026-11-21T03:40:00Z"
+    assert (planning["progress"]["lag_s"], planning["progress"]["ticks_missed"], planning["shares_left"]) == (
+        0,
+        0,
+        0,
+    )
     second, first = planning["windows"]
     assert (first["start_at"], first["end_at"]) == ("2026-11-21T03:20:00Z", "2026-11-21T03:30:00Z")
     assert (second["executions"], second["ticks"], second["planners"]) == (10, 1, 0)
@@ -59,7 +63,12 @@ def test_the_quarantine_and_the_doctors_findings(ticked: Office) -> None:
     assert set_aside["runbook"] == "docs/runbook/quarantine.md"
     assert set_aside["since_at"] == group["start_at"]
     assert [entry["since_at"] for entry in planning["findings"] if entry["level"] == "ok"] == [None] * 3
-    assert levels == {"alarms": "ok", "mark": "ok", "unfinished planning": "ok", "quarantine": "failed"}
+    assert levels == {
+        "alarms": "ok",
+        "planned until": "ok",
+        "unfinished planning": "ok",
+        "quarantine": "failed",
+    }
 
 
 def test_the_alarms_that_are_on_come_first(ticked: Office) -> None:
@@ -91,7 +100,7 @@ def test_cloudwatch_is_asked_once_in_a_while_and_may_be_down(ticked: Office) -> 
 def test_the_lag_of_a_mark_that_stands_still(ticked: Office) -> None:
     ticked.world.run_until("2026-11-21T04:00:00Z")
     planning = view(ticked)
-    assert (planning["mark"]["lag_s"], planning["mark"]["ticks_missed"]) == (1200, 3)
+    assert (planning["progress"]["lag_s"], planning["progress"]["ticks_missed"]) == (1200, 3)
     assert planning["findings"][1]["level"] == "failed"
 
 
@@ -128,4 +137,4 @@ def test_the_command_shows_findings_and_windows(desk: Desk, monkeypatch: pytest.
 
 def test_is_not_for_tenants(office: Office) -> None:
     assert office.alice_admin("GET", "/v1/operator-planning").problem == "forbidden"
-    assert view(office)["mark"] is None or view(office)["windows"] == []
+    assert view(office)["progress"] is None or view(office)["windows"] == []

@@ -25,11 +25,11 @@ REPORT = job(cron="30 2 * * *")
 class RefusedQueue:
     """The dead letters of registrations."""
 
-    letters: list[tuple[str, str]] = field(default_factory=list)
+    dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
     def send_message(self, *, QueueUrl: str, MessageBody: str, MessageAttributes: Any) -> None:
         assert QueueUrl == "dead"
-        self.letters.append((MessageBody, MessageAttributes["reason"]["StringValue"]))
+        self.dead_letters.append((MessageBody, MessageAttributes["reason"]["StringValue"]))
 
 
 @dataclass
@@ -109,7 +109,7 @@ def test_a_job_is_put_run_and_deleted(office: Office, monkeypatch: pytest.Monkey
     assert rule(DELETE, {"job_id": "report"}, event_id="e5", second=3)["result"] == "deleted"
     assert office.alice("GET", "/v1/jobs/report").status == 404
     assert rule(DELETE, {"job_id": "report"}, event_id="e6", second=4)["result"] == "absent"
-    assert rule.dead.letters == []
+    assert rule.dead.dead_letters == []
     assert {name for name, _ in rule.published.events} == {APPLIED}
 
 
@@ -139,7 +139,7 @@ def test_the_newest_event_decides_in_whatever_order_they_come(rule: Rule, order:
     for position in order:
         assert rule.deliver(events[position]) == []
     assert rule.office.alice("GET", "/v1/jobs/report").json["timeout_s"] == 7
-    assert rule.dead.letters == []
+    assert rule.dead.dead_letters == []
 
 
 def test_a_newer_event_between_reading_and_writing_wins(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,8 +191,8 @@ def test_a_newer_event_between_reading_and_writing_wins(rule: Rule, monkeypatch:
 def test_a_refused_event_is_a_dead_letter_with_its_reason(rule: Rule, body: str, reason: str) -> None:
     stored = rule.office.stored()
     assert rule.deliver(body) == []
-    [(letter, noted_reason)] = rule.dead.letters
-    assert letter == body
+    [(dead_letter, noted_reason)] = rule.dead.dead_letters
+    assert dead_letter == body
     assert reason in noted_reason
     assert rule.last == REFUSED
     assert rule.published.events[-1][1]["problem"]["detail"]
@@ -222,7 +222,7 @@ def test_a_tenant_over_its_rate_is_tried_again_and_harms_nobody_else(rule: Rule)
     bodies = [message(PUT, {"job_id": f"report-{n}", "job": REPORT}, event_id=f"e{n}") for n in range(2)]
     assert rule.deliver(*bodies, put(tenant="bob", event_id="b")) == ["1"]
     assert rule.published.events[-1][1]["tenant"] == "bob"
-    assert rule.dead.letters == []
+    assert rule.dead.dead_letters == []
     rule.office.world.clock.sleep(60)
     assert rule.deliver(bodies[1]) == []
     assert rule.office.alice("GET", "/v1/jobs/report-1").status in (200, 429)

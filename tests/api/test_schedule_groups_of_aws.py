@@ -241,7 +241,7 @@ def test_a_tombstone_does_not_keep_the_request(office: Office, aws: Aws) -> None
         assert office.world.table("jobs").get(keys.job("alice", f"billing..{name}")) is None
         item = office.world.table("jobs").get(keys.former_job("alice", f"billing..{name}"))
         assert item
-        assert set(item["origin"]) == {"kind", "known"}
+        assert set(item["imported_from"]) == {"kind", "known"}
     client.create_schedule_group(Name="billing")
     for name in ("a", "b", "c"):
         known = schedule(GroupName="billing", Name=name, ClientToken=f"first-{name}")

@@ -464,7 +464,7 @@ def test_requests_are_known_after_minute8_took_the_id_meanwhile(office: Office, 
     client.delete_schedule(Name="nightly")
     office.world.clock.sleep(KNOWN_FOR_S)
     office.alice("PUT", "/v1/jobs/nightly", own)
-    assert "origin" not in office.world.table("jobs").get(keys.job("alice", "nightly"))
+    assert "imported_from" not in office.world.table("jobs").get(keys.job("alice", "nightly"))
 
 
 def test_a_client_token_with_another_body_or_operation_is_another_request(aws: Aws) -> None:

@@ -13,15 +13,15 @@ from scripts.cloudwatch.alarms import declared, waits_s
 from tests.runbook.faults import FAULTS, Fault, mapping_is_disabled
 from tests.runbook.site import Site
 
-# A mark that is set back is put right by the next tick, sooner than its alarm rings. So here planners do not plan.
+# The next tick puts right a planned_until that is set back, before its alarm rings. So planners do not plan here.
 NIGHTMARES = (
     *(fault for fault in FAULTS if fault.rings),
     Fault(
         "the mapping to the planners is disabled",
-        "mark-lag",
+        "planning-lag",
         "ticks",
         mapping_is_disabled("planner"),
-        frozenset({"mapping planning", "mark", "unfinished planning"}),
+        frozenset({"mapping planning", "planned until", "unfinished planning"}),
         shows_after_s=600,
     ),
 )

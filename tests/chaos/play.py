@@ -136,8 +136,8 @@ class Play:
     def _tick_if_due(self) -> None:
         """A tick during a power cut is lost. The test calls the next one sooner than ten minutes later."""
         try:
-            mark = self._stage.mark()
-            if mark is None or mark.planned_until < time.time() + 60:
+            progress = self._stage.progress()
+            if progress is None or progress.planned_until < time.time() + 60:
                 self._stage.tick()
         except (BotoCoreError, ClientError, RuntimeError) as error:
             self._say(f"a tick was cut off: {type(error).__name__}")
@@ -193,12 +193,14 @@ class Play:
 
     def _redrive(self) -> None:
         url = {name: self._queue_url(name) for name in ("executions", "executions-dead")}
-        letters = self._sqs.receive_message(QueueUrl=url["executions-dead"], MaxNumberOfMessages=10)
-        for letter in letters.get("Messages", []):
+        dead_letters = self._sqs.receive_message(QueueUrl=url["executions-dead"], MaxNumberOfMessages=10)
+        for dead_letter in dead_letters.get("Messages", []):
             self._sqs.send_message(
-                QueueUrl=url["executions"], MessageBody=letter["Body"], MessageGroupId="again"
+                QueueUrl=url["executions"], MessageBody=dead_letter["Body"], MessageGroupId="again"
             )
-            self._sqs.delete_message(QueueUrl=url["executions-dead"], ReceiptHandle=letter["ReceiptHandle"])
+            self._sqs.delete_message(
+                QueueUrl=url["executions-dead"], ReceiptHandle=dead_letter["ReceiptHandle"]
+            )
             self.redriven += 1
 
 

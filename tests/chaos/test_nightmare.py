@@ -43,7 +43,9 @@ def test_a_page_is_followed_until_its_fault_is_gone(
 def test_of_a_part_one_fault_is_open_at_a_time() -> None:
     possible = pages(choices([Happened(BY_PAGE["overdue"], 0.0)], QUIET, 24 * 3600))
     assert not {"overdue", "canary", "burn-fast", "executor-throttles"} & possible
-    assert not {"no-tick", "tick-errors", "mark-lag"} & possible, "its repair would not show without ticks"
+    assert not {"no-tick", "tick-errors", "planning-lag"} & possible, (
+        "its repair would not show without ticks"
+    )
     assert "api-errors" in possible
 
 

@@ -26,7 +26,7 @@ from minute8.cli.doctor import command
 from minute8.cli.output import console, say, table, visible
 from minute8.client import Client
 from scheduler.sealing import Sealer
-from tests.api.letters import URL
+from tests.api.dead_letters import URL
 from tests.cli.conftest import OBEYED, Desk
 from tests.docs.test_commands import COMMANDS
 from tests.scheduler_handler import go_on
@@ -127,9 +127,9 @@ operator-keys create --name HOSTILE
 !operator-keys list
 operator-keys revoke KEY
 !audit carol
-holds add '*.evil.example.com' --note HOSTILE
-!holds list
-holds release '*.evil.example.com'
+blocks add '*.evil.example.com' --note HOSTILE
+!blocks list
+blocks release '*.evil.example.com'
 planning
 unrecorded list
 unrecorded run --all --yes
@@ -161,14 +161,14 @@ def hostile(desk: Desk, tmp_path: Path) -> Desk:
     world, office = desk.office.world, desk.office
     refusal = Outcome(ok=False, permanent=True, error_type="E", error=HOSTILE, log_tail=HOSTILE)
     world.target.answer = lambda event: Outcome(ok=True) if "callback" in event["minute8"] else refusal
-    for name, schedule in (("report", "*/5 * * * *"), ("held", "0 2 * * *")):
+    for name, schedule in (("report", "*/5 * * * *"), ("blocked", "0 2 * * *")):
         body = job(cron=schedule, timezone="Europe/Paris", name=HOSTILE, payload={"p": HOSTILE})
         assert office.alice("PUT", f"/v1/jobs/{name}", body).status == 201
     assert office.alice("POST", "/v1/jobs/held/pause", {"note": HOSTILE}).status == 200
     office.alice("PUT", "/v1/jobs/work", job(every=86_400, completion="callback", name=HOSTILE))
     world.run_until("2026-11-21T03:22:00Z", ticks=True)
-    office.letters.put("executions-dead", HOSTILE, "{}")
-    office.letters.reasons["{}"] = HOSTILE
+    office.dead_letters.put("executions-dead", HOSTILE, "{}")
+    office.dead_letters.reasons["{}"] = HOSTILE
     world.unrecorded.add([Execution("alice", "report", at("2026-11-21T03:05:00Z"), 0, 1)], 0)
     desk.environment["MINUTE8_KEY"] = office.alice_admin.key or ""
     desk.environment["TENANTS_TABLE"] = "test-nothing"
@@ -176,8 +176,8 @@ def hostile(desk: Desk, tmp_path: Path) -> Desk:
 
 
 def found_by_aws(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong with the stage says something hostile; its tables and letters are those of the world."""
-    world, letters = desk.office.world, desk.office.letters
+    """What is wrong with the stage says something hostile; its tables and dead letters are those of the world."""
+    world, dead_letters = desk.office.world, desk.office.dead_letters
     logs = SimpleNamespace(
         get_paginator=lambda _: SimpleNamespace(paginate=lambda **_: [{"events": [{"message": HOSTILE}]}]),
         exceptions=SimpleNamespace(ResourceNotFoundException=LookupError),
@@ -188,7 +188,7 @@ def found_by_aws(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         tables=lambda: world.tables,
         executions=lambda: world.queue,
         client=lambda _: logs,
-        letters=lambda: DeadLetters(letters, URL),  # type: ignore[arg-type]
+        dead_letters=lambda: DeadLetters(dead_letters, URL),  # type: ignore[arg-type]
         tenants_table=lambda: world.table("tenants"),
         due_table=lambda: world.table("due"),
         named=lambda part="": f"minute8-test-{part}",
@@ -201,9 +201,9 @@ def found_by_aws(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (check, restored, report, audit_verify, command):
         monkeypatch.setattr(module, "connect", lambda *_: deployment)
     monkeypatch.setattr(command, "examine", lambda *_: [failed(HOSTILE, HOSTILE)])
-    monkeypatch.setattr(letters, "get_queue_url", lambda QueueName: {"QueueUrl": URL}, raising=False)
-    monkeypatch.setattr(aws, "sqs", lambda: letters)
-    letters.put("executions-dead", HOSTILE)
+    monkeypatch.setattr(dead_letters, "get_queue_url", lambda QueueName: {"QueueUrl": URL}, raising=False)
+    monkeypatch.setattr(aws, "sqs", lambda: dead_letters)
+    dead_letters.put("executions-dead", HOSTILE)
     world.table("jobs").put({**keys.job("bob", HOSTILE), "v": HOSTILE})
     world.clock.sleep(3_600)
     assert go_on(world, Sealer(world.tables, world.clock).steps, SEALING).problems == []
@@ -282,7 +282,7 @@ def test_no_command_prints_what_a_terminal_obeys(
 
 
 def test_json_and_exports_say_exactly_what_was_written(hostile: Desk) -> None:
-    assert hostile("jobs", "show", "held", "--json").json["name"] == HOSTILE
+    assert hostile("jobs", "show", "blocked", "--json").json["name"] == HOSTILE
     assert {json.loads(line)["name"] for line in hostile("export").out.splitlines()} == {HOSTILE}
 
 

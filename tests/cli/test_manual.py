@@ -87,7 +87,8 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     for text in (body, pack, "garbage"):
         sqs.send_message(QueueUrl=urls["executions-dead"], MessageBody=text)
     results = [
-        (letter["result"], letter["what"]) for letter in desk("redrive", "--stage", "test", "--json").json
+        (dead_letter["result"], dead_letter["what"])
+        for dead_letter in desk("redrive", "--stage", "test", "--json").json
     ]
     execution_id = "alice:report:20261121T031500Z"
     assert ("moved", execution_id) in results and (
@@ -103,8 +104,8 @@ def test_dead_letters_are_sent_again_and_garbage_stays(
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)
     (entry,) = [entry for entry in entries if entry.action == "dead_letters.redriven"]
     assert (entry.by, entry.subject, entry.after) == ("aws", "executions", {"moved": 2})
-    (letter,) = desk("redrive", "--stage", "test", "--dry-run", "--json").json
-    assert letter["result"] == "left" and "not an execution" in letter["what"]
+    (dead_letter,) = desk("redrive", "--stage", "test", "--dry-run", "--json").json
+    assert dead_letter["result"] == "left" and "not an execution" in dead_letter["what"]
     done = desk("redrive", "--stage", "test", "--discard-garbage").out
     assert done.endswith("1 dead letters, 0 moved, 1 discarded\n")
     entries = Audit(desk.office.world.table("tenants")).newest(keys.OPERATORS, 100)

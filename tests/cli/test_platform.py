@@ -253,17 +253,17 @@ def test_a_target_is_held_and_released_in_one_command_each(desk: Desk, over_the_
     if over_the_api:
         desk.environment["MINUTE8_OPERATOR_KEY"] = desk.office.operator.key or ""
         stage = ()
-    assert desk("holds", "list", *stage).out == "nothing is held\n"
-    assert "outage" in desk("holds", "add", "hooks.example.com", "--note", "outage", *stage).out
-    (held,) = desk("holds", "list", "--json", *stage).json
-    assert (held["pattern"], held["note"], held["held_at"]) == (
+    assert desk("blocks", "list", *stage).out == "nothing is blocked\n"
+    assert "outage" in desk("blocks", "add", "hooks.example.com", "--note", "outage", *stage).out
+    (blocked,) = desk("blocks", "list", "--json", *stage).json
+    assert (blocked["pattern"], blocked["note"], blocked["blocked_at"]) == (
         "hooks.example.com",
         "outage",
         "2026-11-21T03:12:00Z",
     )
-    assert desk("holds", "release", "other.example.com", *stage).code == 3
-    assert desk("holds", "release", "hooks.example.com", *stage).out == "nothing is held\n"
-    assert desk("holds", "add", "two words", *stage).code == 2
+    assert desk("blocks", "release", "other.example.com", *stage).code == 3
+    assert desk("blocks", "release", "hooks.example.com", *stage).out == "nothing is blocked\n"
+    assert desk("blocks", "add", "two words", *stage).code == 2
 
 
 @pytest.mark.parametrize("over_the_api", [True, False])

@@ -34,7 +34,7 @@ class HeldPolicies:
         # By holder and name; the trust of a role and the policies of queues and keys have no name.
         self._held: dict[tuple[str, str], Any] = {}
         for resource in DeployedTemplate(self._deployment).resources():
-            self._hold(resource)
+            self._block(resource)
 
     def findings(self) -> list[Finding]:
         """What the doctor finds."""
@@ -64,7 +64,7 @@ class HeldPolicies:
         yield {resource for entry in with_it for resource in as_list(entry.get("Resource", ""))}
         self._held[holder, name] = policy
 
-    def _hold(self, resource: Resource) -> None:
+    def _block(self, resource: Resource) -> None:
         properties = resource.properties
         match resource.type:
             case "AWS::IAM::Role":

@@ -24,7 +24,7 @@ from tests import worlds
 from tests.api import scheduler_client
 from tests.api.alarm_board import AlarmBoard
 from tests.api.conftest import open_office
-from tests.api.letters import LetterBox
+from tests.api.dead_letters import LetterBox
 from tests.api.test_registrations import RefusedQueue, make_rule
 from tests.flows import test_export
 from tests.flows.test_outcomes import Destination

@@ -83,7 +83,7 @@ class Grant(NamedTuple):
             or self.action in _OF_POLLERS  # Lambda's pollers, under the function's role
             or self.resource == "targets"  # each kind of target has its own tests
             or ":function:canary-" in self.resource
-            # The mark is made where there is none, as in a table that was lost.
+            # planned_until is made where there is none, as in a table that was lost.
             or self == Grant("Outcomes", "dynamodb:PutItem", "DueTable")
         )
 
@@ -173,7 +173,7 @@ def test_who_talks_to_others_addresses_can_write_no_job(function: str) -> None:
 
 
 def exported_days(world: World) -> None:
-    """Two days are written, and one of them again; their windows are large ones, with portions."""
+    """Two days are written, and one of them again; their windows are large ones, with chunks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "MAX_INLINE", 0)
         test_export.test_a_day_is_exported_two_hours_after_its_end_and_again_when_it_has_changed(

@@ -173,17 +173,17 @@ def later(text: str) -> Break:
 def half_planned(patient: Patient) -> None:
     """The tick of 3:28 announced 3:30 to 3:40 and died. At 3:34 only the late mark shows it."""
     patient.index.begin_planning(
-        patient.index.ensure_mark(patient.clock.now()), at("2026-11-21T03:40:00Z"), patient.clock.now()
+        patient.index.ensure_progress(patient.clock.now()), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
     patient.clock.sleep(301)
 
 
 def half_divided(patient: Patient) -> None:
-    mark = patient.index.begin_planning(
-        patient.index.ensure_mark(patient.clock.now()), at("2026-11-21T03:40:00Z"), patient.clock.now()
+    progress = patient.index.begin_planning(
+        patient.index.ensure_progress(patient.clock.now()), at("2026-11-21T03:40:00Z"), patient.clock.now()
     )
     Shares(patient.deployment.due_table()).record(
-        mark.window, [ShareDraft([Shard("a", 0)]), ShareDraft([Shard("b", 0)])]
+        progress.window, [ShareDraft([Shard("a", 0)]), ShareDraft([Shard("b", 0)])]
     )
     patient.clock.sleep(301)
 
@@ -197,9 +197,11 @@ def cut_off(patient: Patient) -> None:
 
 
 def unreadable(patient: Patient) -> None:
-    mark = patient.index.ensure_mark(patient.clock.now())
+    progress = patient.index.ensure_progress(patient.clock.now())
     quarantine = patient.deployment.planning().quarantine()
-    quarantine.add_group("cron|Mars/Olympus|* * * * *#0", mark.window, "no such zone", patient.clock.now())
+    quarantine.add_group(
+        "cron|Mars/Olympus|* * * * *#0", progress.window, "no such zone", patient.clock.now()
+    )
 
 
 def bad_entry(patient: Patient) -> None:
@@ -209,7 +211,7 @@ def bad_entry(patient: Patient) -> None:
 def _mark_says(patient: Patient, name: str, value: str) -> None:
     patient["dynamodb"].update_item(
         TableName=patient.name("due"),
-        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
+        Key={"pk": {"S": "PROGRESS"}, "sk": {"S": "PROGRESS"}},
         UpdateExpression=f"SET {name} = :old",
         ExpressionAttributeValues={":old": {"S": value}},
     )
@@ -225,7 +227,7 @@ def other_sdk(patient: Patient) -> None:
 
 def no_mark(patient: Patient) -> None:
     patient["dynamodb"].delete_item(
-        TableName=patient.name("due"), Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}}
+        TableName=patient.name("due"), Key={"pk": {"S": "PROGRESS"}, "sk": {"S": "PROGRESS"}}
     )
 
 

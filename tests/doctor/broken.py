@@ -83,14 +83,14 @@ BROKEN: list[tuple[str, Break, dict[str, Level], str]] = [
     (
         "one tick lost",
         later("2026-11-21T03:29:40Z"),
-        {"mark": WARNING},
+        {"planned until": WARNING},
         "about to be late: planned until 2026-11-21T03:30",
     ),
-    ("late", later("2026-11-21T03:39:40Z"), {"mark": FAILED}, "(9 min ago), 2 ticks are missed"),
+    ("late", later("2026-11-21T03:39:40Z"), {"planned until": FAILED}, "(9 min ago), 2 ticks are missed"),
     (
         "nothing planned",
         no_mark,
-        {"mark": WARNING, "time zones": Level.NOT_CHECKED, "sdk": Level.NOT_CHECKED},
+        {"planned until": WARNING, "time zones": Level.NOT_CHECKED, "sdk": Level.NOT_CHECKED},
         "nothing has been planned yet",
     ),
     ("window open", half_planned, {"unfinished planning": WARNING}, "has not finished its window"),

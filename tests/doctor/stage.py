@@ -15,7 +15,7 @@ import boto3
 import httpx
 from botocore.exceptions import ClientError
 
-from common.planning.due_index import DueIndex, Mark
+from common.planning.due_index import DueIndex, PlanningProgress
 from common.platform.signing_masters import parameter_name
 from common.storage.table import Table
 from common.tenants.audit_chain import SEALING, SealRound
@@ -285,12 +285,12 @@ class Patient:
         ]
         return only
 
-    def planned(self, start: str, end: str, decided: str, *, finished: bool = True) -> Mark:
+    def planned(self, start: str, end: str, decided: str, *, finished: bool = True) -> PlanningProgress:
         """Have a tick announce, and end, a window."""
-        mark = self.index.ensure_mark(at(start) - 900)
-        assert mark.planned_until == at(start), "the mark begins where the window does"
-        mark = self.index.begin_planning(mark, at(end), at(decided))
-        return self.index.finish_planning(at(end)) if finished else mark
+        progress = self.index.ensure_progress(at(start) - 900)
+        assert progress.planned_until == at(start), "planned_until begins where the window does"
+        progress = self.index.begin_planning(progress, at(end), at(decided))
+        return self.index.finish_planning(at(end)) if finished else progress
 
     def _make(self) -> None:
         make_tables(self["dynamodb"], self.name())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from moto import mock_aws
 
-from common.planning.due_index import Mark
+from common.planning.due_index import PlanningProgress
 from common.platform.alarms import Alarms
 from common.platform.findings import Finding, Level, failed, ok
 from common.platform.planning_checks import ticks_missed
@@ -104,7 +104,9 @@ def test_how_many_ticks_are_missed(now: str, missed: int) -> None:
     planned = at("2026-11-21T03:30:00Z")
     assert (
         ticks_missed(
-            Mark(planned_until=planned, planning_until=planned, decided_at=at("2026-11-21T03:18:02Z")),
+            PlanningProgress(
+                planned_until=planned, planning_until=planned, decided_at=at("2026-11-21T03:18:02Z")
+            ),
             at(now),
         )
         == missed

@@ -65,8 +65,8 @@ def ticking(patient: Patient) -> list[str]:
         invoked.append(FunctionName)
         patient.clock.sleep(5)
         index, now = patient.index, patient.clock.now()
-        mark = index.begin_planning(index.ensure_mark(now), int(now) // 600 * 600 + 1_200, now)
-        index.finish_planning(mark.planning_until)
+        progress = index.begin_planning(index.ensure_progress(now), int(now) // 600 * 600 + 1_200, now)
+        index.finish_planning(progress.planning_until)
 
     patient.alter("lambda", invoke=invoke)
     return invoked
@@ -186,18 +186,18 @@ def test_a_tick_that_does_not_move_the_mark_is_no_success(patient: Patient) -> N
     _BREAKS["late"](patient)
     patient.alter("lambda", invoke=lambda **_: None)
     (result,) = fixed(patient)
-    assert "no tick has moved the mark within 120 s" in result.result
+    assert "no tick moved planned_until within 120 s" in result.result
 
 
 def test_a_tick_has_nothing_to_plan_after_the_first_registration_of_a_new_stage(patient: Patient) -> None:
     _BREAKS["nothing planned"](patient)
     patient.alter("lambda", invoke=lambda **_: None)
     began_at, findings = patient.clock.now(), examine(patient.deployment, 60)
-    patient.index.ensure_mark(began_at)  # as the repair of the canary's job does
+    patient.index.ensure_progress(began_at)  # as the repair of the canary's job does
     (result,) = [
         result
         for result in fix(patient.deployment, findings, lambda *_: True, lambda _: None)
-        if result.check == "mark"
+        if result.check == "planned until"
     ]
     assert (result.result, patient.clock.now() < began_at + 60) == ("done", True)
 

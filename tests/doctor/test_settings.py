@@ -444,9 +444,11 @@ def test_nothing_is_sent_again_into_an_open_hole(deployed: Patient, is_closed: b
     (attribute("executions", DelaySeconds="300") if is_closed else function(Handler="gone.handle"))(deployed)
     findings = examine(deployed.deployment, 30, WITHOUT_RECORDS)
     results = fix(deployed.deployment, findings, lambda *_: True, lambda _: None)
-    letters = next(result for result in results if result.check == "dead letters executions")
-    assert letters.succeeded == is_closed
-    assert is_closed or letters.result.startswith("left: what is sent could be lost while settings fails")
+    dead_letters = next(result for result in results if result.check == "dead letters executions")
+    assert dead_letters.succeeded == is_closed
+    assert is_closed or dead_letters.result.startswith(
+        "left: what is sent could be lost while settings fails"
+    )
 
 
 def test_a_stage_without_a_stack_is_not_checked(deployed: Patient) -> None:

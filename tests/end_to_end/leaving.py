@@ -71,7 +71,7 @@ def remove_dead_letters(embedded: Embedded) -> None:
         for feed in FEEDS
         for name in (feed.queue, f"{feed.queue}-dead")
     }
-    letters = DeadLetters(sqs, url["executions"])
+    dead_letters = DeadLetters(sqs, url["executions"])
     for feed in FEEDS:
-        letters.redrive(feed.queue, limit=1_000, discard_garbage=True)
+        dead_letters.redrive(feed.queue, limit=1_000, discard_garbage=True)
         sqs.purge_queue(QueueUrl=url[f"{feed.queue}-dead"])

@@ -107,10 +107,10 @@ def test_the_tick_plans_through_its_own_role(stage: Stage, register: Callable[..
     keep_clear_of_the_rule()
     with ThreadPoolExecutor(2) as pool:  # a rule may fire twice
         ticks = [json.loads(tick.result()) for tick in [pool.submit(stage.tick) for _ in range(2)]]
-    mark = stage.mark()
+    progress = stage.progress()
     assert [tick["bad"] for tick in ticks] == [[], []]
-    assert mark is not None
-    assert mark.planned_until == max(tick["end"] for tick in ticks) > time.time()
+    assert progress is not None
+    assert progress.planned_until == max(tick["end"] for tick in ticks) > time.time()
     assert json.loads(stage.tick())["planned"] == 0
 
 

@@ -61,12 +61,17 @@ def test_poison_ends_in_the_dead_letters_and_holds_nobody_up(stage: Stage, sqs: 
     dead: dict[str, str] = {}
 
     def all_dead() -> bool:
-        letters = sqs.receive_message(QueueUrl=url(sqs, "executions-dead"), MaxNumberOfMessages=10)
-        # By id: a letter that is not deleted is received again.
-        dead.update({letter["MessageId"]: letter["Body"] for letter in letters.get("Messages", [])})
+        dead_letters = sqs.receive_message(QueueUrl=url(sqs, "executions-dead"), MaxNumberOfMessages=10)
+        # By id: a dead letter that is not deleted is received again.
+        dead.update(
+            {
+                dead_letter["MessageId"]: dead_letter["Body"]
+                for dead_letter in dead_letters.get("Messages", [])
+            }
+        )
         return len(dead) >= len(GARBAGE)
 
-    wait_until(all_dead, lambda: f"not all letters are dead: {sorted(dead.values())}", every_s=1)
+    wait_until(all_dead, lambda: f"not all dead letters are dead: {sorted(dead.values())}", every_s=1)
     assert sorted(dead.values()) == sorted(GARBAGE)
     due = due_of(job, int(started_at) + 40)
     assert len(due) > 3
@@ -78,7 +83,7 @@ def test_poison_ends_in_the_dead_letters_and_holds_nobody_up(stage: Stage, sqs: 
     wait_until(lambda: statuses() == all_succeeded, lambda: f"of {len(due)} due: {statuses()}")
     stage.store.delete("alice", "beside-poison")
     assert problems(due, stage.runs(due), calls_in(stage.target_log(started_at))) == []
-    # A second copy of a letter is received apart from the first, and would die in the middle of another test.
+    # A second copy of a dead letter is received apart from the first, and would die in the middle of another test.
     # A purge would also lose the executions of other tests.
     for _ in range(5):
         received = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=1)

@@ -52,7 +52,7 @@ def rounds() -> list[list[Fault]]:
 @pytest.mark.parametrize("faults", rounds(), ids=lambda faults: "+".join(fault.page for fault in faults))
 def test_pages_repair_their_faults(site: Site, faults: list[Fault]) -> None:
     if any(fault.part == "ticks" for fault in faults):
-        keep_clear_of_the_rule(60)  # a tick repairs the mark before the doctor looks
+        keep_clear_of_the_rule(60)  # a tick repairs planned_until before the doctor looks
     for fault in faults:
         fault.breaks(site)
     broken = {check for fault in faults for check in fault.checks}
@@ -154,7 +154,7 @@ def yearly(target: str) -> dict[str, object]:
 def test_a_target_is_down(site: Site) -> None:
     target = site.stage.deploy_target()
     site.know(TARGET=target)
-    hold, release = commands("target-down", site.name, "Fix")
+    block, release = commands("target-down", site.name, "Fix")
     with client_of(site, "targets-down", target) as tenant:
         tenant.create_job(yearly(target), "calls")
 
@@ -163,11 +163,11 @@ def test_a_target_is_down(site: Site) -> None:
             return run["status"], run.get("reason") or ""
 
         assert ends() == ("succeeded", "")
-        assert target in site.follow("target-down", "First look") + site.run(hold)
-        wait_until(lambda: ends() == ("skipped", "held"), "no run was skipped")
+        assert target in site.follow("target-down", "First look") + site.run(block)
+        wait_until(lambda: ends() == ("skipped", "blocked"), "no run was skipped")
         site.run(release)
         wait_until(lambda: ends() == ("succeeded", ""), "no run was made")
-    assert "nothing is held" in site.follow("target-down", "Verify")
+    assert "nothing is blocked" in site.follow("target-down", "Verify")
 
 
 def test_a_key_has_leaked(site: Site) -> None:

@@ -48,8 +48,8 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
             reopened(embedded, stage)
             summary = json.loads(stage.tick())
             assert (summary["planned"], summary["shares"] > 1) == (0, True)
-            mark = wait_until(lambda: (m := stage.mark()) and not m.is_open and m, stage.mark)
-        assert mark.planned_until == mark.divided_until
+            progress = wait_until(lambda: (m := stage.progress()) and not m.is_open and m, stage.progress)
+        assert progress.planned_until == progress.divided_until
         again = json.loads(stage.tick())["planned"]
         assert again == 0
     finally:
@@ -58,14 +58,14 @@ def test_planners_hand_over_what_a_tick_divides(embedded: Embedded) -> None:
 
 
 def reopened(embedded: Embedded, stage: Stage) -> None:
-    """Put the mark back by ten minutes, so that there is a window to plan. Executions that are sent twice run once."""
-    mark = stage.index.ensure_mark(time.time())
+    """Put planned_until back by ten minutes, so that there is a window to plan. What is sent twice runs once."""
+    progress = stage.index.ensure_progress(time.time())
     client(embedded, "dynamodb").put_item(
         TableName="minute8-test-due",
         Item={
-            "pk": {"S": "MARK"},
-            "sk": {"S": "MARK"},
-            "planned_until": {"N": str(mark.planned_until - 600)},
-            "planning_until": {"N": str(mark.planned_until - 600)},
+            "pk": {"S": "PROGRESS"},
+            "sk": {"S": "PROGRESS"},
+            "planned_until": {"N": str(progress.planned_until - 600)},
+            "planning_until": {"N": str(progress.planned_until - 600)},
         },
     )

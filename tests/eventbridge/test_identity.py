@@ -16,17 +16,17 @@ from common.registration.definition import Limits, build_job, parse_definition
 from common.registration.registry import split_initial_state
 from common.storage.wire import from_wire, item_to_wire
 from minute8.eventbridge import shapes
-from minute8.eventbridge.mapping import definition_of
-from minute8.eventbridge.names import job_id_of, job_id_prefixes
-from minute8.eventbridge.origin import (
+from minute8.eventbridge.imported_from import (
     changed_parts,
+    imported_from_of,
     is_known,
-    origin_of,
     request_in,
     texts_of_request,
     with_hashes,
     with_known,
 )
+from minute8.eventbridge.mapping import definition_of
+from minute8.eventbridge.names import job_id_of, job_id_prefixes
 from minute8.eventbridge.schedule_input import PAYLOAD_FORMATS
 from minute8.eventbridge.shapes import check
 
@@ -123,7 +123,7 @@ def stored_job(group: str, name: str, request: dict[str, Any]) -> Job:
     limits = Limits(past_at=True, payload_formats=PAYLOAD_FORMATS)
     definition = parse_definition(raw, limits)
     job = initial.applied_to(build_job("alice", job_id_of(group, name), definition, None, NOW, limits))
-    item = {**job.to_item(), "origin": origin_of(group, name, request, job.payload.value, None)}
+    item = {**job.to_item(), "imported_from": imported_from_of(group, name, request, job.payload.value, None)}
     return Job.from_item(from_wire(item_to_wire(item)))
 
 
@@ -132,10 +132,10 @@ def stored_job(group: str, name: str, request: dict[str, Any]) -> Job:
 def test_get_is_create(group: str, name: str, request: dict[str, Any]) -> None:
     assume("ü" not in json.dumps(request.get("Description", "")))
     job = stored_job(group, name, request)
-    assert job.origin is not None
+    assert job.imported_from is not None
     assert request_in(*(text.text or "" for text in texts_of_request(job))) == request
-    assert not changed_parts(structs.replace(job, origin=with_hashes(job.origin, job)))
-    assert (job.origin["group"], job.origin["name"]) == (group, name)
+    assert not changed_parts(structs.replace(job, imported_from=with_hashes(job.imported_from, job)))
+    assert (job.imported_from["group"], job.imported_from["name"]) == (group, name)
 
 
 @settings(max_examples=500, deadline=None)
@@ -153,12 +153,12 @@ def test_ids_are_valid_different_and_found_by_their_prefixes(
 
 
 def test_known_requests_are_few_and_forgotten() -> None:
-    origin: Any = {"known": ""}
+    imported_from: Any = {"known": ""}
     for n in range(40):
-        origin = with_known(origin, f"{n:02}", NOW + n)
-    known = [is_known(origin, f"{n:02}") for n in range(40)]
+        imported_from = with_known(imported_from, f"{n:02}", NOW + n)
+    known = [is_known(imported_from, f"{n:02}") for n in range(40)]
     assert known == [False] * 8 + [True] * 32
-    assert with_known(origin, "late", NOW + 2_000)["known"] == f"late@{NOW + 2_000}"
+    assert with_known(imported_from, "late", NOW + 2_000)["known"] == f"late@{NOW + 2_000}"
     assert not is_known(None, "7")
 
 

@@ -78,8 +78,8 @@ def test_no_dead_letter_is_sent(world: World, name: str, rules: Any) -> None:
     queue = f"arn:aws:sqs:{HERE}:{name}"
     stored = with_spec(world.registry.create("alice", "job", job(every="1h")), dead_letter=queue)
     runs = Mock()
-    letters = DeadLetters(runs, rules, {}, Mock(), Mock(), Mock(), ManualClock(0))
-    assert letters.send(stored, EXECUTION, "Error", "it failed") == "NotAllowed"
+    dead_letters = DeadLetters(runs, rules, {}, Mock(), Mock(), Mock(), ManualClock(0))
+    assert dead_letters.send(stored, EXECUTION, "Error", "it failed") == "NotAllowed"
     assert queue in runs.note_dead_letter.call_args.args[1]
 
 

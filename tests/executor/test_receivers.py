@@ -24,9 +24,11 @@ SECRETS = (new_secret(), new_secret())
 BODY = '{"payload":{"customer":7,"day":"ü"}}'
 
 
-def block(language: str, mark: str) -> str:
-    """The code block of a language that contains the mark."""
-    (example,) = [code for code in re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL) if mark in code]
+def block(language: str, progress: str) -> str:
+    """The code block of a language that contains planned_until."""
+    (example,) = [
+        code for code in re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL) if progress in code
+    ]
     return str(example)
 
 

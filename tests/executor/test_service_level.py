@@ -31,7 +31,7 @@ WAITED = structs.replace(DUE, not_before_at=1_090)
         (Report("unrecorded", DUE, detail="ClientError"), 0, 1),
         # Rules of the job, the tenant or the platform.
         (Report("skipped", DUE, detail="paused"), 0, 0),
-        (Report("skipped", DUE, detail="held"), 0, 0),
+        (Report("skipped", DUE, detail="blocked"), 0, 0),
         (Report("failed", structs.replace(DUE, attempt=2), detail="paused"), 0, 0),
         (Report("queued", DUE, detail="waits"), 0, 0),
         (Report("duplicate", DUE), 0, 0),

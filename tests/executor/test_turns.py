@@ -145,9 +145,11 @@ def test_without_a_turn_no_calendar_is_read_and_the_run_waits(
 def test_dead_letters_share_the_calendars_of_the_tenants_turn(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each letter read all calendars anew."""
-    letters: list[str] = []
-    monkeypatch.setattr("executor.run_end._send", lambda job, event, parts, words: letters.append(parts.body))
+    """Each dead letter read all calendars anew."""
+    dead_letters: list[str] = []
+    monkeypatch.setattr(
+        "executor.run_end._send", lambda job, event, parts, words: dead_letters.append(parts.body)
+    )
     world.target.answer = lambda event: Outcome(ok=False, permanent=True, error="no")
     schedules = [with_calendar(world)["schedule"] | {"payload_patch": {"w": 1}}] * 2
     queue = "arn:aws:sqs:us-east-1:123456789012:dead"
@@ -159,8 +161,8 @@ def test_dead_letters_share_the_calendars_of_the_tenants_turn(
     execute_batch(
         world.executor, [Message(name, Execution("hostile", name, DUE, DUE, 1).encode()) for name in "jk"]
     )
-    assert (len(letters), len(parsed)) == (2, 1)
-    assert json.loads(letters[0])["payload"] == {"v": 1, "w": 1}
+    assert (len(dead_letters), len(parsed)) == (2, 1)
+    assert json.loads(dead_letters[0])["payload"] == {"v": 1, "w": 1}
 
 
 def test_what_must_not_be_put_off_is_done_by_a_turn_that_is_used_up_and_counts(

@@ -42,7 +42,7 @@ def one_partition(few_partitions: None, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with staged(BEGIN) as stage:
-        stage.world.index.ensure_mark(at(BEGIN))  # so that there is a window to plan at 3:18
+        stage.world.index.ensure_progress(at(BEGIN))  # so that there is a window to plan at 3:18
         yield stage
 
 
@@ -65,7 +65,7 @@ def test_two_ticks_at_once(stage: Stage) -> None:
     world.clock.move_to(at(TICK))
     stage.save()
     played = 0
-    for choose, apart in orders("get_item MARK", "update_item MARK"):
+    for choose, apart in orders("get_item PROGRESS", "update_item PROGRESS"):
         world, played = stage.restore(), played + 1
         died = play(stage.wire, {"one": world.scheduler.tick, "two": world.scheduler.tick}, choose, apart)
         assert died == {"one": None, "two": None}
@@ -142,9 +142,9 @@ def test_a_registration_races_a_tick(stage: Stage, name: str) -> None:
     played = 0
     # The rest commutes: a registration's calls before its commit; reading a shard, which a tick does only if it has
     # seen the shard in the directory; and the two hand-overs, since the execution's id identifies a message.
-    shared = ["transact_write_items", "update_item MARK"]
+    shared = ["transact_write_items", "update_item PROGRESS"]
     if name == "create":
-        shared += ["get_item MARK", "query LISTED", "batch_get_item"]
+        shared += ["get_item PROGRESS", "query LISTED", "batch_get_item"]
     for choose, apart in orders(*shared):
         world, played = stage.restore(), played + 1
         died = play(
@@ -183,7 +183,7 @@ def test_a_tick_that_read_the_mark_too_early_loses_no_registration(stage: Stage)
 
     def of_the_other(call: str, touched: Touched) -> None:
         calls.append(call)
-        if call == "update_item MARK" and calls.count(call) == 2:
+        if call == "update_item PROGRESS" and calls.count(call) == 2:
             stage.wire.turn = lambda call, touched: None
             killed_after(stage, "transact_write_items", CHANGES["create"][1], nth=2)
             stage.wire.turn = of_the_other

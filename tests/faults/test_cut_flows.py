@@ -149,7 +149,7 @@ class Cut:
     before: Callable[[Stage], None]
     step: Callable[[World], None]
     may_end: tuple[tuple[str, ...], ...]
-    holds: Callable[[World], None] = nothing
+    blocks: Callable[[World], None] = nothing
     manual: bool = False
 
 
@@ -194,7 +194,7 @@ def test_a_flow_is_cut_after_each_of_its_calls(name: str) -> None:
         assert all(status in may for status, may in zip(statuses, cut.may_end, strict=True)), statuses
         called = Counter((c["execution_id"], c["attempt"]) for _, c in world.target.calls)
         assert sum(called.values()) - len(called) <= (stage.wire.hit == "target"), called
-        cut.holds(world)
+        cut.blocks(world)
 
     with staged(BEGIN) as stage:
         cut.before(stage)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.guards import StillNamed
 from common.jobs.job import Job
+from common.jobs.preconditions import StillNamed
 from common.registration import bulk
 from common.registration.bulk import Line
 from common.registration.calendar_store import CalendarStore

@@ -23,7 +23,7 @@ ONCE = IdempotencyKey.of("alice", "8e03978e", DEFINITION)
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with staged("2026-11-21T03:12:00Z") as stage:
-        stage.world.index.ensure_mark(stage.world.clock.now())
+        stage.world.index.ensure_progress(stage.world.clock.now())
         stage.save()
         yield stage
 

@@ -88,9 +88,9 @@ def after_a_rollback(stage: Stage) -> None:
     for item in items:
         world.table("due").delete(keys.key_of(item))
     world.run_until("2026-11-21T03:18:00Z")
-    mark = world.index.ensure_mark(world.clock.now())
+    progress = world.index.ensure_progress(world.clock.now())
     world.scheduler.tick()
-    window = Window(mark.planned_until, mark.planned_until + 600, mark.decided_at)
+    window = Window(progress.planned_until, progress.planned_until + 600, progress.decided_at)
     world.scheduler.planner.quarantine.add_group(name, window, "unreadable", world.clock.now())
     for item in items:
         world.table("due").put(item)
@@ -109,7 +109,7 @@ def test_a_tick_that_plans_what_was_set_aside_meets_a_fault_at_each_of_its_calls
         world.run_until(END)
         everything_explained(world, {("alice", "tokyo"): [*TENS[6:], TENS[7] + 600]})
         index_is_right(world)
-        # A portion of the log that a fault lost is recorded there, and holds nobody up.
+        # A chunk of the log that a fault lost is recorded there, and holds nobody up.
         quarantine = world.scheduler.planner.quarantine
         records = [*quarantine.bad_entries(), *quarantine.waiting()]
         assert [record for record in records if not record.name.startswith("#log-")] == []

@@ -188,7 +188,7 @@ class WiredDynamoDB:
 
 
 def _about(request: Mapping[str, Any]) -> str:
-    """The kind of item that a request touches: MARK, PENDING, GROUP…"""
+    """The kind of item that a request touches: PROGRESS, PENDING, GROUP…"""
     key = request.get("Key", {}).get("pk") or request.get("ExpressionAttributeValues", {}).get(":pk", {})
     return str(key.get("S", "")).partition("#")[0]
 

@@ -252,22 +252,22 @@ def test_a_late_message_of_an_execution_that_was_sent_again_calls_nothing(world:
     assert after(world) == 0
 
 
-def test_portions_are_cut_and_named_by_their_content(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_MAX_PORTION_EXECUTIONS", 30)
+def test_chunks_are_cut_and_named_by_their_content(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_MAX_CHUNK_EXECUTIONS", 30)
     minutely(world, 4)
     world.run_until("2026-11-21T03:18:00Z")
     world.scheduler.tick()
     start, end = at("2026-11-21T03:20:00Z"), at("2026-11-21T03:30:00Z")
-    before = sorted(portion.data for portion in world.index.log.planned(start, end))
-    assert sum(len(portion.bodies()) for portion in world.index.log.planned(start, end)) == 40
-    world.table("due").put({**keys.MARK, "planned_until": start, "planning_until": start})
+    before = sorted(chunk.data for chunk in world.index.log.planned(start, end))
+    assert sum(len(chunk.bodies()) for chunk in world.index.log.planned(start, end)) == 40
+    world.table("due").put({**keys.PROGRESS, "planned_until": start, "planning_until": start})
     world.scheduler.tick()
-    assert sorted(portion.data for portion in world.index.log.planned(start, end)) == before
-    bodies = [body for portion in world.index.log.planned(start, end) for body in portion.bodies()]
+    assert sorted(chunk.data for chunk in world.index.log.planned(start, end)) == before
+    bodies = [body for chunk in world.index.log.planned(start, end) for body in chunk.bodies()]
     assert len({Execution.decode(body).execution_id for body in bodies}) == len(bodies) == 40
 
 
-def test_a_portion_of_long_ids_fits_into_an_item() -> None:
+def test_a_chunk_of_long_ids_fits_into_an_item() -> None:
     """6,000 jobs with random ids of 128 characters, all due in one window."""
     rng, now, items = random.Random(24), at("2026-11-21T03:18:00Z"), []
     ids = ["".join(rng.choices(string.ascii_letters + string.digits, k=128)) for _ in range(6_000)]
@@ -281,8 +281,8 @@ def test_a_portion_of_long_ids_fits_into_an_item() -> None:
     for _ in writer.recording(Execution("alice", job_id, fire_at, fire_at, 1) for job_id in ids):
         pass
     assert writer.write() == []
-    portions = [log.Portion(fire_at, int(item["count"]["N"]), item["data"]["S"]) for item in items]
-    logged = [Execution.decode(body).job_id for portion in portions for body in portion.bodies()]
+    chunks = [log.Chunk(fire_at, int(item["count"]["N"]), item["data"]["S"]) for item in items]
+    logged = [Execution.decode(body).job_id for chunk in chunks for body in chunk.bodies()]
     assert logged == ids
 
 
@@ -292,14 +292,16 @@ def test_a_log_that_cannot_be_written_is_reported_and_planning_goes_on(
     minutely(world, 2)
     world.run_until("2026-11-21T03:18:00Z")
 
-    def too_large(portion: log.Portion) -> None:
+    def too_large(chunk: log.Chunk) -> None:
         raise ItemTooLarge(677_000)
 
-    monkeypatch.setattr(log.Portion, "to_item", too_large)
+    monkeypatch.setattr(log.Chunk, "to_item", too_large)
     summary = world.scheduler.tick()
     assert (summary.planned, summary.unlogged) == (20, 20)
-    mark = world.index.mark()
-    assert mark is not None and mark.planned_until == mark.planning_until == at("2026-11-21T03:30:00Z")
+    progress = world.index.progress()
+    assert progress is not None and progress.planned_until == progress.planning_until == at(
+        "2026-11-21T03:30:00Z"
+    )
     record = next(Quarantine(world.table("due")).bad_entries())
     assert "20 executions were enqueued and are not in the log" in record.reason
     world.scheduler.tick()

@@ -16,7 +16,7 @@ from common.runs.outcome import Outcome
 from common.tenants.rules_cache import KnownTenants
 from executor import handler, run_end
 from minute8.eventbridge.group_metrics import counted, named_groups
-from minute8.eventbridge.origin import origin_of
+from minute8.eventbridge.imported_from import imported_from_of
 from tests.worlds import Killed, World, job
 
 DUE = "2026-11-21T03:15:00Z"
@@ -168,7 +168,7 @@ def test_a_universal_target_sends_the_letter_of_the_guide(world: World, queue: Q
         job(at=DUE, dead_letter=QUEUE, target=target, payload='"<aws.scheduler.execution-id>"'),
     )
     request = {"Target": {"Arn": operation, "Input": text}}
-    origin = origin_of("default", "once", request, body, None)
+    imported_from = imported_from_of("default", "once", request, body, None)
     seen: list[str] = []
 
     def answers(event: Mapping[str, Any]) -> Outcome:
@@ -181,7 +181,7 @@ def test_a_universal_target_sends_the_letter_of_the_guide(world: World, queue: Q
     world.store.change(
         "alice",
         "once",
-        lambda old, now: structs.replace(created, origin=origin, revision=created.revision + 1),
+        lambda old, now: structs.replace(created, imported_from=imported_from, revision=created.revision + 1),
     )
     world.run_until("2026-11-21T03:16:00Z")
     attributes = queue.attributes()
@@ -210,7 +210,7 @@ def test_a_dead_letter_that_cannot_be_sent_is_noted_in_the_run(world: World, que
 
 
 @pytest.mark.parametrize(
-    ("refuses", "letters"),
+    ("refuses", "dead_letters"),
     [
         (0, {"InvocationsSentToDeadLetterCount": 1}),
         (
@@ -223,7 +223,7 @@ def test_a_dead_letter_that_cannot_be_sent_is_noted_in_the_run(world: World, que
     ],
 )
 def test_the_metrics_of_a_group_count_dead_letters_and_throttled_calls(
-    world: World, queue: Queue, refuses: int, letters: dict[str, int]
+    world: World, queue: Queue, refuses: int, dead_letters: dict[str, int]
 ) -> None:
     queue.refuses = refuses
     world.target.answer = lambda event: replace(FAILED, throttled=event["minute8"]["attempt"] == 1)
@@ -235,7 +235,7 @@ def test_the_metrics_of_a_group_count_dead_letters_and_throttled_calls(
             "TargetErrorCount": 2,
             "TargetErrorThrottledCount": 1,
             "InvocationDroppedCount": 1,
-            **letters,
+            **dead_letters,
         }
     }
 

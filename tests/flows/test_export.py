@@ -312,7 +312,7 @@ def test_a_run_that_cannot_be_read_holds_back_no_other_one_of_its_day(platform: 
     assert exported == {line for line in platform.over() if json.loads(line)[3] != []}
 
 
-@pytest.mark.parametrize("damage", ["head", "portion", "no portion"])
+@pytest.mark.parametrize("damage", ["head", "chunk", "no chunk"])
 def test_a_day_whose_runs_are_not_all_known_is_named_and_written_after_the_repair(
     platform: Platform, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
@@ -322,11 +322,11 @@ def test_a_day_whose_runs_are_not_all_known_is_named_and_written_after_the_repai
     runs = world.table("runs")
     head = runs.get(keys.projected_window("alice", start))
     assert head
-    (portion,) = runs.query(Query(keys.projected_portions("alice"), sk_prefix=f"{start:010d}#"))
-    if damage == "no portion":
-        runs.delete(keys.key_of(portion))
+    (chunk,) = runs.query(Query(keys.projected_chunks("alice"), sk_prefix=f"{start:010d}#"))
+    if damage == "no chunk":
+        runs.delete(keys.key_of(chunk))
     else:
-        runs.put({**head, "portions": 7} if damage == "head" else {**portion, "runs": "text"})
+        runs.put({**head, "chunks": 7} if damage == "head" else {**chunk, "runs": "text"})
     done = platform.go()
     (named,) = done.problems
     assert "'alice' from 2026-11-22T06:00:00Z on is damaged: minute8 check --fix" in named

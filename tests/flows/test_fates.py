@@ -1,4 +1,4 @@
-"""What an edit, a pause or a hold does to fire times that are planned: only those that the schedule loses end."""
+"""What an edit, a pause or a block does to fire times that are planned: only those that the schedule loses end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from common.runs.outcome import Outcome
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.timing.fires import due_at
 from executor import calling
 from tests.stand_ins import AnyTenant
@@ -37,13 +37,13 @@ CHANGES = pytest.mark.parametrize("change", [edited, paused])
 def begin_hold(world: World) -> None:
     rules = world.executor.tenants
     assert isinstance(rules, AnyTenant)
-    rules.held = (Hold("*", "", int(world.clock.now()), ""),)
+    rules.blocked = (Block("*", "", int(world.clock.now()), ""),)
 
 
 def end_hold(world: World) -> None:
     rules = world.executor.tenants
     assert isinstance(rules, AnyTenant)
-    rules.held = ()
+    rules.blocked = ()
 
 
 def pause(world: World) -> None:
@@ -227,8 +227,8 @@ def test_a_job_remembers_its_last_ten_pauses(world: World, later_pauses: int, st
     assert world.statuses(*KEY) == [status]
 
 
-def held(world: World, definition: Mapping[str, Any]) -> None:
-    """The platform holds the target for 48 s."""
+def blocked(world: World, definition: Mapping[str, Any]) -> None:
+    """The platform blocks the target for 48 s."""
     begin_hold(world)
     world.run_until("2026-11-21T03:20:50Z")
     end_hold(world)
@@ -241,7 +241,7 @@ def paused_a_minute(world: World, definition: Mapping[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("timing", [{"cron": "20 3 * * *"}, {"at": FIRE_AT}])
-@pytest.mark.parametrize("change", [edited, paused, paused_a_minute, held])
+@pytest.mark.parametrize("change", [edited, paused, paused_a_minute, blocked])
 def test_a_retry_that_waits_goes_on_with_the_present_payload(
     world: World, change: Change, timing: dict[str, str]
 ) -> None:
@@ -257,7 +257,7 @@ def test_a_retry_that_waits_goes_on_with_the_present_payload(
 
 
 def dies_and_rests(world: World, begin: Callable[[World], None], attempt: int) -> None:
-    """The executor dies in the call of this attempt, and a hold or a pause begins."""
+    """The executor dies in the call of this attempt, and a block or a pause begins."""
 
     def answer(event: Mapping[str, Any]) -> Outcome:
         if event["minute8"]["attempt"] < attempt:

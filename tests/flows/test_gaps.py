@@ -9,7 +9,7 @@ import pytest
 
 from common.planning.log import PlannedWindow
 from common.platform.findings import Level
-from common.platform.planning_checks import check_mark, check_quarantine
+from common.platform.planning_checks import check_progress, check_quarantine
 from common.storage import keys
 from common.storage.table import Query
 from common.timing.fires import fires
@@ -95,9 +95,9 @@ def test_what_was_planned_runs_late_within_ten_minutes(
     served.sqs._waiting.clear()
     damage(served)
     served.run_until("2026-11-21T04:31:00Z", ticks=True)
-    mark = served.index.mark()
-    assert mark and at(f"2026-11-21T{time}Z") <= mark.moved_back_at < at("2026-11-21T04:29:00Z")
-    words = [finding.message for finding in check_mark(Desk(served))]  # type: ignore[arg-type]
+    progress = served.index.progress()
+    assert progress and at(f"2026-11-21T{time}Z") <= progress.moved_back_at < at("2026-11-21T04:29:00Z")
+    words = [finding.message for finding in check_progress(Desk(served))]  # type: ignore[arg-type]
     assert any("was moved back" in message for message in words)
     served.run_until(rfc3339(UNTIL + 60), ticks=True)
     for tenant in ("alice", "bob"):
@@ -109,32 +109,32 @@ def test_what_was_planned_runs_late_within_ten_minutes(
     calls = Counter(call["execution_id"] for _, call in served.target.calls)
     assert set(calls.values()) == {1}
     served.run_until("2026-11-21T04:59:00Z", ticks=True)
-    again = served.index.mark()
-    assert again and again.moved_back_at == mark.moved_back_at
+    again = served.index.progress()
+    assert again and again.moved_back_at == progress.moved_back_at
     assert not list(served.unrecorded.all())
 
 
 def test_a_full_record_of_a_window_is_named_and_stops_no_planning(
     served: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Some hundred planners fill it with the places of their portions: DynamoDB stores 400 KB."""
+    """Some hundred planners fill it with the places of their chunks: DynamoDB stores 400 KB."""
     record = keys.planned_window(at("2026-11-21T04:20:00Z"))
     began = {"start": at("2026-11-21T04:10:00Z"), "began_at": 1, "ended_at": 1}
     served.table("due").put({**record, **began, "filler": "p" * (400 * 1_024 - 100)})
     served.run_until("2026-11-21T04:08:00Z")
     served.tick()
     assert "its figures are lost" in caplog.text
-    mark = served.deployment.index.mark()
-    assert mark
-    assert mark.planned_until == at("2026-11-21T04:20:00Z")
+    progress = served.deployment.index.progress()
+    assert progress
+    assert progress.planned_until == at("2026-11-21T04:20:00Z")
     finding = next(check_quarantine(Desk(served)))  # type: ignore[arg-type]
     assert finding.level == Level.WARNING and "does not name 2 parts of its log" in finding.message
 
 
 def test_a_stage_that_loses_nothing_is_planned_once(served: World) -> None:
     served.run_until("2026-11-21T04:59:00Z", ticks=True)
-    mark = served.index.mark()
-    assert mark and not mark.moved_back_at
+    progress = served.index.progress()
+    assert progress and not progress.moved_back_at
 
 
 NAMES = ("3#0000000600#planned#a", "4#0000001200#planned#b")

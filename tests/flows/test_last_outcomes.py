@@ -59,7 +59,7 @@ SEEDS = [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.release) for seed in ra
 def test_pages_show_what_the_runs_say_in_random_worlds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(outcomes, "_STORED_AFTER_S", rng.choice([600, 7_200]))
-    monkeypatch.setattr(outcomes, "_PORTION_CHARS", rng.choice([10, 250_000]))
+    monkeypatch.setattr(outcomes, "_CHUNK_CHARS", rng.choice([10, 250_000]))
     monkeypatch.setattr(outcomes, "MAX_LATE_RUNS", rng.choice([1, 20_000]))
     monkeypatch.setattr(outcomes, "MAX_RUNS_OF_WINDOW", rng.choice([9, 50_000]))
     with open_world() as world:

@@ -70,7 +70,7 @@ def test_a_retry_beyond_the_longest_delay_but_inside_a_planned_window_needs_no_t
     world.registry.create("alice", "once", job(at="2026-11-21T03:20:30Z", retry=retry_in_17_min))
     world.run_until("2026-11-21T03:20:10Z", ticks=True)
     now = world.clock.now()
-    ahead = world.index.begin_planning(world.index.ensure_mark(now), at("2026-11-21T03:40:00Z"), now)
+    ahead = world.index.begin_planning(world.index.ensure_progress(now), at("2026-11-21T03:40:00Z"), now)
     assert ahead.planning_until == at("2026-11-21T03:40:00Z")
     world.run_until("2026-11-21T04:00:00Z")
     assert world.statuses("alice", "once") == ["succeeded"]
@@ -132,7 +132,7 @@ def test_a_flood_of_postponed_executions_holds_up_no_window(
     world.scheduler.tick()
     assert sent_at == [began_at + 20]
     assert world.clock.now() == began_at + 150
-    assert world.index.ensure_mark(world.clock.now()).planned_until == at("2026-11-21T03:30:00Z")
+    assert world.index.ensure_progress(world.clock.now()).planned_until == at("2026-11-21T03:30:00Z")
     assert len(postponed(world)) == 5
     world.run_until("2026-11-21T03:28:00Z")
     world.scheduler.tick()
@@ -174,8 +174,8 @@ def test_many_far_executions_are_stored_and_all_run(world: World) -> None:
 def test_an_execution_of_an_announced_window_is_sent_as_well(world: World) -> None:
     """A tick whose clock is ahead has announced the window, and may have read it before this is stored."""
     execution = Execution("alice", "job", int(world.clock.now()), int(world.clock.now()) + 1_000, 1)
-    mark = world.index.ensure_mark(world.clock.now())
+    progress = world.index.ensure_progress(world.clock.now())
     assert list(world.scheduler.planner.postponed.postpone_distant([execution, execution])) == []
-    world.index.begin_planning(mark, mark.planned_until + 600, world.clock.now())
+    world.index.begin_planning(progress, progress.planned_until + 600, world.clock.now())
     assert list(world.scheduler.planner.postponed.postpone_distant([execution])) == [execution]
     assert len(postponed(world)) == 1

@@ -99,10 +99,10 @@ def followed(world: World, until: int = NOW) -> None:
 
 
 @pytest.fixture
-def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A portion of the log is some quarter of what a round holds, instead of a fortieth."""
-    monkeypatch.setattr(followed_module, "MAX_HELD", HELD)
-    monkeypatch.setattr(log, "_MAX_PORTION_EXECUTIONS", 500)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk of the log is some quarter of what a round holds, instead of a fortieth."""
+    monkeypatch.setattr(followed_module, "MAX_HELD", BLOCKED)
+    monkeypatch.setattr(log, "_MAX_CHUNK_EXECUTIONS", 500)
 
 
 @pytest.fixture
@@ -199,11 +199,11 @@ def large_window(world: World, runs: int) -> ProjectedWindow:
     return window
 
 
-def test_a_change_of_each_portion_of_a_large_window_holds_few_of_its_runs(world: World) -> None:
+def test_a_change_of_each_chunk_of_a_large_window_holds_few_of_its_runs(world: World) -> None:
     """All of 100,000 were 45 MB at once; a tenant may have a million in ten minutes."""
     window, windows = large_window(world, 100_000), ProjectedRuns(world.table("runs"))
-    assert len(window.portions) > 30
-    first_runs = {portion.first: RunEntry(*portion.first, "succeeded") for portion in window.portions}
+    assert len(window.chunks) > 30
+    first_runs = {chunk.first: RunEntry(*chunk.first, "succeeded") for chunk in window.chunks}
     tracemalloc.start()
     try:
         assert windows.is_whole("alice", window)
@@ -214,28 +214,28 @@ def test_a_change_of_each_portion_of_a_large_window_holds_few_of_its_runs(world:
         tracemalloc.stop()
     assert merged == windows.window("alice", DAY)
     assert merged.totals.statuses == {"failed": 100_000 - len(first_runs), "succeeded": len(first_runs)}
-    portions = world.table("runs").query(Query(keys.projected_portions("alice"), attributes=("sk",)))
-    assert {item["sk"].partition("#")[2] for item in portions} == {part.name for part in merged.portions}
+    chunks = world.table("runs").query(Query(keys.projected_chunks("alice"), attributes=("sk",)))
+    assert {item["sk"].partition("#")[2] for item in chunks} == {part.name for part in merged.chunks}
 
 
-def test_a_damaged_portion_leaves_no_new_ones_behind(world: World) -> None:
-    """Portions are written one by one, and the window is not if a later one is damaged."""
+def test_a_damaged_chunk_leaves_no_new_ones_behind(world: World) -> None:
+    """Chunks are written one by one, and the window is not if a later one is damaged."""
     window, windows, runs = (
         large_window(world, 10_000),
         ProjectedRuns(world.table("runs")),
         world.table("runs"),
     )
-    runs.delete(keys.projected_portion("alice", DAY, window.portions[-1].name))
-    first_runs = {portion.first: RunEntry(*portion.first, "succeeded") for portion in window.portions}
-    before = list(runs.query(Query(keys.projected_portions("alice"))))
+    runs.delete(keys.projected_chunk("alice", DAY, window.chunks[-1].name))
+    first_runs = {chunk.first: RunEntry(*chunk.first, "succeeded") for chunk in window.chunks}
+    before = list(runs.query(Query(keys.projected_chunks("alice"))))
     with pytest.raises(Damaged):
         windows.merge("alice", DAY, first_runs, NOW + DAY_S)
-    assert list(runs.query(Query(keys.projected_portions("alice")))) == before
+    assert list(runs.query(Query(keys.projected_chunks("alice")))) == before
     assert windows.window("alice", DAY) == window
     assert not windows.is_whole("alice", window)
 
 
-HELD, EACH_S = 2_000, 40
+BLOCKED, EACH_S = 2_000, 40
 # A tenant of the same bucket.
 OTHER = next(
     name for name in map("bob{}".format, range(99)) if keys.log_bucket(name) == keys.log_bucket("alice")
@@ -266,7 +266,7 @@ def rounds(world: World, many: Table, count: int) -> Iterator[Done]:
 
 
 def test_of_a_tenant_with_too_many_runs_a_part_is_followed_in_each_round(
-    world: World, small_portions: None
+    world: World, small_chunks: None
 ) -> None:
     """The others come first, and nothing is lost: 24,000 runs of ten minutes, of which a round holds 2,000."""
     start = NOW - 2 * WINDOW_S
@@ -278,20 +278,20 @@ def test_of_a_tenant_with_too_many_runs_a_part_is_followed_in_each_round(
     windows, counted = ProjectedRuns(world.table("runs")), []
     for done in rounds(world, many, 28):
         assert done.errors == []
-        assert done.counts["read"] <= HELD
+        assert done.counts["read"] <= BLOCKED
         window = windows.window("alice", start)
         counted.append(window.totals.runs if window else 0)
         other = windows.window(OTHER, start)
         assert other and other.totals.statuses == {SUCCEEDED: 1}, (
             "those of other tenants are followed at once"
         )
-    assert counted[0] >= HELD // 2 - 1
+    assert counted[0] >= BLOCKED // 2 - 1
     assert counted == sorted(counted) and counted[-1] == EACH_S * WINDOW_S
-    assert counted.index(counted[-1]) <= EACH_S * WINDOW_S / (HELD / 2) + 1
+    assert counted.index(counted[-1]) <= EACH_S * WINDOW_S / (BLOCKED / 2) + 1
     assert [done.problems for done in rounds(world, many, 2)] == [[], []]
 
 
-def test_a_round_holds_a_bounded_number_of_executions(world: World, small_portions: None) -> None:
+def test_a_round_holds_a_bounded_number_of_executions(world: World, small_chunks: None) -> None:
     """All of a tenant's 24,000 were 30 MB; of a million the scheduler's memory has not a third."""
     start = NOW - 2 * WINDOW_S
     many = ManyRuns(world, EACH_S, start, WINDOW_S)
@@ -307,7 +307,7 @@ def test_a_round_holds_a_bounded_number_of_executions(world: World, small_portio
 
 
 def test_of_what_is_due_lately_a_bounded_part_is_looked_at(
-    world: World, monkeypatch: pytest.MonkeyPatch, small_portions: None
+    world: World, monkeypatch: pytest.MonkeyPatch, small_chunks: None
 ) -> None:
     """The log's newest part had no bound: a million executions were decoded and held, to look at 400 records."""
     monkeypatch.setattr(projector_module, "_MAX_RECENT", 1_000)

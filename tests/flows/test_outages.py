@@ -1,4 +1,4 @@
-"""The mark: ticks early, late, missing for an hour or a day; clocks that step back; a deployment's first minutes.
+"""planned_until: ticks early, late, missing for an hour or a day; clocks that step back; a deployment's first minutes.
 
 The expected times are worked out by hand here; tests/simulation plays random outages for a year.
 """
@@ -34,8 +34,8 @@ def tick_at(m: World, text: str) -> None:
     m.scheduler.tick()
 
 
-def mark(m: World) -> str:
-    due_mark = m.index.mark()
+def progress(m: World) -> str:
+    due_mark = m.index.progress()
     assert due_mark
     assert not due_mark.is_open
     return f"{due_mark.planned_until % 86_400 // 3600:02}:{due_mark.planned_until % 3600 // 60:02}"
@@ -50,7 +50,7 @@ def ran(m: World, job_id: str = "minutely") -> list[str]:
 def test_a_tick_that_comes_early_plans_as_far_as_sqs_can_hold(m: World) -> None:
     m.registry.create("alice", "minutely", job(cron="* * * * *"))
     tick_at(m, "03:15:00")
-    assert mark(m) == "03:30"
+    assert progress(m) == "03:30"
     m.run_until("2026-11-21T03:29:30Z")
     assert ran(m) == clock("03:13", "03:29")
     assert max(m.sqs.delays) <= MAX_DELAY_S
@@ -60,7 +60,7 @@ def test_early_again_and_again_nothing_is_planned_twice(m: World) -> None:
     m.registry.create("alice", "minutely", job(cron="* * * * *"))
     for minute in range(13, 40):
         tick_at(m, f"03:{minute}:20")
-    assert mark(m) == "03:50"
+    assert progress(m) == "03:50"
     assert len(m.sqs.bodies) == len(set(m.sqs.bodies))
     assert ran(m) == clock("03:13", "03:39")
 
@@ -77,7 +77,7 @@ def test_executions_late_by_minutes_all_run(m: World, late: str) -> None:
 def test_the_rule_delayed_past_its_window_plans_two(m: World) -> None:
     m.registry.create("alice", "minutely", job(cron="* * * * *", catch_up="none"))
     tick_at(m, "03:29:30")  # the tick of 3:18; its window [3:20, 3:30) is almost over
-    assert mark(m) == "03:40"
+    assert progress(m) == "03:40"
     m.run_until("2026-11-21T03:39:30Z")
     assert ran(m) == clock("03:13", "03:39")
 
@@ -134,7 +134,7 @@ def test_two_ticks_at_once_plan_the_same(m: World) -> None:
     m.scheduler.tick()
     assert calls > 40
     m.run_until("2026-11-21T03:29:30Z")
-    assert mark(m) == "03:30"
+    assert progress(m) == "03:30"
     for n in range(30):
         assert ran(m, f"job-{n}") == clock("03:15", "03:25", 5)
 
@@ -144,7 +144,7 @@ def test_a_clock_that_steps_back_moves_no_mark_and_loses_nothing(m: World) -> No
     tick_at(m, "03:18:00")
     m.clock.move_to(at("2026-11-21T02:48:00Z"))
     m.scheduler.tick()
-    assert mark(m) == "03:30"
+    assert progress(m) == "03:30"
     m.clock.move_to(at("2026-11-21T03:19:00Z"))
     m.run_until("2026-11-21T03:28:00Z")
     m.scheduler.tick()
@@ -157,7 +157,7 @@ def test_a_clock_that_is_minutes_ahead_for_one_tick_calls_nothing_early(m: World
     m.run_until("2026-11-21T03:18:00Z")
     m.clock.move_to(at("2026-11-21T03:25:30Z"))
     m.scheduler.tick()  # plans up to 3:40, with delays that are too short by the same time
-    assert mark(m) == "03:40"
+    assert progress(m) == "03:40"
     m.clock.move_to(at("2026-11-21T03:18:01Z"))
     m.run_until("2026-11-21T03:49:30Z", ticks=True)
     assert ran(m) == clock("03:13", "03:49")
@@ -166,7 +166,7 @@ def test_a_clock_that_is_minutes_ahead_for_one_tick_calls_nothing_early(m: World
 
 def test_a_fresh_deployment_begins_with_what_its_first_tick_can_plan(m: World) -> None:
     tick_at(m, "03:18:00")
-    assert mark(m) == "03:30"
+    assert progress(m) == "03:30"
     m.registry.create("alice", "minutely", job(cron="* * * * *"))
     m.run_until("2026-11-21T03:28:00Z")
     assert ran(m) == clock("03:19", "03:28")[: len(ran(m))]
@@ -177,7 +177,7 @@ def test_a_fresh_deployment_begins_with_what_its_first_tick_can_plan(m: World) -
 
 def test_a_fresh_deployment_whose_first_tick_comes_late(m: World) -> None:
     m.registry.create("alice", "minutely", job(cron="* * * * *", catch_up="none"))
-    assert mark(m) == "03:20"
+    assert progress(m) == "03:20"
     tick_at(m, "03:28:00")
     m.run_until("2026-11-21T03:39:30Z")
     assert ran(m) == clock("03:13", "03:39")
@@ -185,7 +185,7 @@ def test_a_fresh_deployment_whose_first_tick_comes_late(m: World) -> None:
 
 def test_jobs_registered_during_an_outage(m: World) -> None:
     tick_at(m, "03:18:00")
-    m.run_until("2026-11-21T04:00:30Z")  # the mark is at 3:30, half an hour ago
+    m.run_until("2026-11-21T04:00:30Z")  # planned_until is at 3:30, half an hour ago
     for policy in ("none", "latest", "all"):
         m.registry.create("alice", policy, job(cron="* * * * *", catch_up=policy))
     m.registry.create("alice", "once", job(at="2026-11-21T04:05:00Z", catch_up="none"))

@@ -84,9 +84,9 @@ def test_a_window_that_is_planned_twice_has_the_same_due_times(world: World) -> 
     tick(world, "2026-11-21T03:28:00Z")
     once = list(world.sqs.bodies)
     world.sqs.bodies.clear()
-    mark = world.table("due").get(keys.MARK)
-    assert mark
-    world.table("due").put({**mark, "planned_until": at("2026-11-21T03:30:00Z")})
+    progress = world.table("due").get(keys.PROGRESS)
+    assert progress
+    world.table("due").put({**progress, "planned_until": at("2026-11-21T03:30:00Z")})
     tick(world, "2026-11-21T03:29:00Z")
     assert sorted(world.sqs.bodies) == sorted(once)
     assert len(sent(world)) == 9 * 15

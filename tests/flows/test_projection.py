@@ -213,7 +213,7 @@ def test_several_runs_of_a_job_are_read_with_a_query_and_single_ones_by_their_ke
 
 def test_a_large_window_is_divided_and_stays_the_same(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windows, "MAX_INLINE", 5)
-    monkeypatch.setattr(windows, "PORTION_RUNS", 7)
+    monkeypatch.setattr(windows, "CHUNK_RUNS", 7)
     start(world)
     for number in range(6):
         world.registry.create("alice", f"j{number}", job(cron="* * * * *"))
@@ -228,8 +228,7 @@ def test_a_large_window_is_divided_and_stays_the_same(world: World, monkeypatch:
     expected = [run for run in recounted(world, ids) if run.fire_at <= newest]
     assert projected(world) == [run for run in expected if run.fire_at >= projected(world)[0].fire_at]
     assert all(
-        len(window.portions) > 3
-        for window in world.projector.windows.between("alice", newest - 3_600, newest)
+        len(window.chunks) > 3 for window in world.projector.windows.between("alice", newest - 3_600, newest)
     )
 
 
@@ -359,7 +358,7 @@ SEEDS = [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.release) for seed in ra
 def test_the_projection_is_a_recount_in_random_worlds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     monkeypatch.setattr(windows, "MAX_INLINE", rng.choice([3, 300]))
-    monkeypatch.setattr(windows, "PORTION_RUNS", rng.choice([4, 3_000]))
+    monkeypatch.setattr(windows, "CHUNK_RUNS", rng.choice([4, 3_000]))
     monkeypatch.setattr(projector_module, "_READS_BETWEEN_CLOCK_READS", rng.choice([5, 1_600]))
     with open_world() as world:
         since = start(world)

@@ -60,7 +60,7 @@ def sizes(world: World, table: str, partition: str) -> list[int]:
 
 
 def test_windows_of_long_ids_are_divided_by_their_bytes(world: World) -> None:
-    """A portion of 6,000 such runs had 1.1 MB: the tenant's window could not be written any more."""
+    """A chunk of 6,000 such runs had 1.1 MB: the tenant's window could not be written any more."""
     rng = random.Random(1)
     windows = ProjectedRuns(world.table("runs"))
     runs: list[RunEntry] = []
@@ -70,7 +70,7 @@ def test_windows_of_long_ids_are_divided_by_their_bytes(world: World) -> None:
         window = windows.merge("alice", START, {run.key: run for run in new}, START + DAY_S)
     assert window.totals == totals_of(runs)
     assert list(windows.runs_of("alice", window)) == sorted(runs, key=lambda run: run.key, reverse=True)
-    written = sizes(world, "runs", keys.projected_portions("alice")) + sizes(
+    written = sizes(world, "runs", keys.projected_chunks("alice")) + sizes(
         world, "runs", keys.projected_windows("alice")
     )
     assert max(written) < MAX_ITEM_BYTES
@@ -93,8 +93,8 @@ def test_runs_to_be_read_again_and_late_runs_fit_their_items(world: World) -> No
         for run in hostile_runs(rng, 1_500)
     ]
     world.index.log.look_again(Again(START + DAY_S, execution) for execution in executions)
-    portions = world.index.log.portions(START + DAY_S - 600, START + DAY_S + 1, keys.log_bucket(tenant))
-    stored = [Execution.decode(body) for portion in portions for body in portion.bodies()]
+    chunks = world.index.log.chunks(START + DAY_S - 600, START + DAY_S + 1, keys.log_bucket(tenant))
+    stored = [Execution.decode(body) for chunk in chunks for body in chunk.bodies()]
     assert {run.execution_id for run in stored} == {run.execution_id for run in executions}
     late = hostile_runs(rng, 1_500)
     LateRuns(world.table("runs")).note(tenant, {run.key: run for run in late}, START)

@@ -60,22 +60,22 @@ def is_a_recount(world: World) -> bool:
     ]
 
 
-@pytest.mark.parametrize("part", ["a portion", "all portions", "a window", "everything"])
+@pytest.mark.parametrize("part", ["a chunk", "all chunks", "a window", "everything"])
 def test_a_rebuild_repairs_what_was_deleted(world: World, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
     monkeypatch.setattr(windows, "MAX_INLINE", 6)
-    monkeypatch.setattr(windows, "PORTION_RUNS", 8)
+    monkeypatch.setattr(windows, "CHUNK_RUNS", 8)
     busy(world)
     rebuilt(world)
     assert is_a_recount(world)
     runs = world.table("runs")
-    portions = list(runs.query(Query(keys.projected_portions("alice"))))
+    chunks = list(runs.query(Query(keys.projected_chunks("alice"))))
     stored = list(runs.query(Query(keys.projected_windows("alice"))))
     days = list(runs.query(Query(keys.projected_days("alice"))))
     deleted = {
-        "a portion": portions[:1],
-        "all portions": portions,
+        "a chunk": chunks[:1],
+        "all chunks": chunks,
         "a window": stored[3:4],
-        "everything": [*portions, *stored, *days],
+        "everything": [*chunks, *stored, *days],
     }[part]
     assert deleted
     runs.delete_many([keys.key_of(item) for item in deleted])
@@ -106,30 +106,30 @@ def repaired(world: World) -> set[str]:
         ("runs", 7),
         ("version", "text"),
         ("expires_at", []),
-        ("portions", 7),
-        ("a portion", "text"),
-        ("no portion", 0),
+        ("chunks", 7),
+        ("a chunk", "text"),
+        ("no chunk", 0),
     ],
 )
 def test_of_a_damaged_window_no_run_is_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, part: str, damage: Any
 ) -> None:
     """Ticks name it and leave it; check names it, and the repair makes it anew from the runs."""
-    if "portion" in part:
+    if "chunk" in part:
         monkeypatch.setattr(windows, "MAX_INLINE", 6)
-        monkeypatch.setattr(windows, "PORTION_RUNS", 8)
+        monkeypatch.setattr(windows, "CHUNK_RUNS", 8)
     busy(world)
     runs, key = world.table("runs"), keys.projected_window("alice", at("2026-11-21T06:10:00Z"))
     item = runs.get(key)
     assert item
     window = ProjectedWindow.from_item(item)
     place = window.place_of(("20261121T061100Z", "j1"))
-    name = window.portions[place].name if window.portions else ""
-    portion = runs.get(keys.projected_portion("alice", window.start, name)) or {}
-    if part == "no portion":
-        runs.delete(keys.key_of(portion))
+    name = window.chunks[place].name if window.chunks else ""
+    chunk = runs.get(keys.projected_chunk("alice", window.start, name)) or {}
+    if part == "no chunk":
+        runs.delete(keys.key_of(chunk))
     else:
-        runs.put({**portion, "runs": damage} if part == "a portion" else {**item, part: damage})
+        runs.put({**chunk, "runs": damage} if part == "a chunk" else {**item, part: damage})
     stored = runs.get(key)
     world.registry.create("alice", "later", job(every=600))
     changed = next(
@@ -178,7 +178,7 @@ def test_of_damaged_totals_of_tenants_no_tenant_is_lost(world: World) -> None:
     assert platform.between(*span).tenants == before
 
 
-def test_long_random_ids_fit_into_portions(world: World) -> None:
+def test_long_random_ids_fit_into_chunks(world: World) -> None:
     """The memory refuses an item of more than 400 KB, as DynamoDB does."""
     rng = random.Random(8)
 

@@ -19,7 +19,7 @@ import pytest
 from common.errors import Conflict
 from common.planning.execution import job_key
 from common.runs.outcome import Outcome
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.timing.fires import due_at
 from common.timing.schedule import Schedule
 from tests.simulation.memory_dynamodb import MemoryDynamoDB
@@ -114,7 +114,7 @@ class Life:
     cancelled: set[int] = field(default_factory=set)
     log: list[str] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
-    held_at: list[tuple[float, float]] = field(default_factory=list)
+    blocked_at: list[tuple[float, float]] = field(default_factory=list)
     # Of executors: each may have made a call that is made again.
     deaths: int = 0
     is_ticking: bool = True
@@ -178,15 +178,15 @@ class Life:
         taken_back = self.world.manual.take_back(self.world.manual.skipped(*KEY))
         self.cancelled -= {execution.fire_at for execution in taken_back}
 
-    def hold(self) -> None:
+    def block(self) -> None:
         tenants = self.world.executor.tenants
         assert isinstance(tenants, AnyTenant)
-        if tenants.held:
-            tenants.held = ()
-            self.held_at[-1] = self.held_at[-1][0], self.now
+        if tenants.blocked:
+            tenants.blocked = ()
+            self.blocked_at[-1] = self.blocked_at[-1][0], self.now
         else:
-            tenants.held = (Hold("*", "", int(self.now) + 1, ""),)
-            self.held_at.append((self.now, SETTLED))
+            tenants.blocked = (Block("*", "", int(self.now) + 1, ""),)
+            self.blocked_at.append((self.now, SETTLED))
 
     def scheduler_outage(self) -> None:
         self.is_ticking = not self.is_ticking
@@ -245,7 +245,7 @@ class Life:
         changes = {
             self.put: 5,
             self.pause_or_resume: 5,
-            self.hold: 2,
+            self.block: 2,
             self.skip: 2,
             self.unskip: 1,
             self.scheduler_outage: 2,
@@ -261,8 +261,8 @@ class Life:
         if self.is_paused:
             self.pause_or_resume()
         tenants = self.world.executor.tenants
-        if isinstance(tenants, AnyTenant) and tenants.held:
-            self.hold()
+        if isinstance(tenants, AnyTenant) and tenants.blocked:
+            self.block()
         self.is_ticking = self.is_executing = True
         self.advance(SETTLED)
 
@@ -350,13 +350,13 @@ def _fate(life: Life, fire_at: int, run: Mapping[str, Any], became: str, in_forc
         yield "ended by a pause that had not begun when it was due, or was over"
     if run["status"] == "failed" and became != "rescheduled":
         yield f"not tried to its end: {became} {run.get('error')}"
-    if became == "held" and not any(
-        from_at <= due <= until for due in dues for from_at, until in life.held_at
+    if became == "blocked" and not any(
+        from_at <= due <= until for due in dues for from_at, until in life.blocked_at
     ):
-        yield "ended by a hold that had not begun when it was due, or was over"
+        yield "ended by a block that had not begun when it was due, or was over"
     if became == "missed" and not life.was_out:
         yield "missed without an outage"
-    if became not in ("succeeded", "cancelled", "rescheduled", "paused", "held", "missed"):
+    if became not in ("succeeded", "cancelled", "rescheduled", "paused", "blocked", "missed"):
         yield f"became {became}"
 
 

@@ -158,9 +158,9 @@ def test_a_wait_of_hours_costs_nothing_until_the_tick_of_its_window(world: World
 
 
 def test_a_registration(world: World, counts: Counts) -> None:
-    # the tenant's rules, the job, whether a job of this id was deleted, the mark
+    # the tenant's rules, the job, whether a job of this id was deleted, planned_until
     far = {"get_item": 4, "transact_write_items": 1, "query": 1}
-    world.registry.create("alice", "first", job(cron="0 12 * * *"))  # which creates the mark
+    world.registry.create("alice", "first", job(cron="0 12 * * *"))  # which creates planned_until
     with counts.of(far):
         world.registry.create("alice", "far", job(cron="1 12 * * *"))
     with counts.of(far | {"transact_write_items": 2}):  # the first job of its group opens a shard
@@ -183,12 +183,12 @@ def test_a_tick_reads_what_is_due_and_nothing_for_the_rest(world: World, counts:
     world.registry.create("alice", "due", job(cron="25 3 * * *"))
     world.clock.move_to(at("2026-11-21T03:18:00Z"))
     spread = 8
-    # The mark; pending and postponed entries, one-off groups by partition; the four places of its slot, and the shard
-    # found there; one group; what is set aside; the mark twice; what was planned, and its window's record.
+    # planned_until; pending and postponed entries, one-off groups by partition; the four places of its slot, and the
+    # shard found there; one group; what is set aside; planned_until twice; what was planned, and its window's record.
     requests = {"get_item": 1, "query": 3 * spread + 6, "batch_get_item": 1, "update_item": 3}
     with counts.of(requests | {"sent messages": 1, "put_item": 1}):
         world.scheduler.tick()
-    # Where it goes on, and the mark; the list of losses; of sixteen buckets what is planned, changed or to be read
+    # Where it goes on, and planned_until; the list of losses; of sixteen buckets what is planned, changed or to be read
     # again, in one range; the windows' records; the list of tenants, whose days are rolled up; how far it followed, and
     # how far others did before. Of a first round also the open runs: by day, by window, and those of 21 jobs.
     with counts.of({"query": 1 + 1 + 16 + 1 + 1 + 2 + 2 + 21, "get_item": 3, "put_item": 4}):

@@ -107,7 +107,7 @@ def test_queued_executions_run_and_the_catch_up_policy_decides_about_the_others(
 
 
 def test_without_the_runs_what_catches_up_is_called_twice(all_restored: Restored) -> None:
-    """From the restored mark on, 4:10."""
+    """From the restored progress on, 4:10."""
     assert all_restored.twice("all") == set(minutes("04:10", "05:00"))
     assert all_restored.twice("once") == {"04:30"}
     assert all_restored.twice("none") == all_restored.twice("latest") == set()

@@ -66,7 +66,7 @@ def test_an_error_that_repeats_the_value_is_recorded_without_it(secret: World) -
     payloads(
         secret, lambda value: Outcome(ok=False, permanent=True, error_type=value, error=f"bad token {value}")
     )
-    queue = "arn:aws:sqs:us-east-1:123456789012:letters"
+    queue = "arn:aws:sqs:us-east-1:123456789012:dead letters"
     secret.registry.create(*KEY, job(at=DUE, payload="secret://token", dead_letter=queue))
     secret.run_until("2026-11-21T03:20:00Z")
     (run,) = secret.run_items(*KEY)

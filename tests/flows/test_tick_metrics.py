@@ -48,7 +48,7 @@ def test_a_tick_that_succeeds_says_what_it_did(deployed: World, capsys: pytest.C
     handler.handle({}, None)
     metric_values = printed_metrics(capsys.readouterr().out)
     assert metric_values == {
-        "MarkLagSeconds": 480.0,
+        "PlanningLagSeconds": 480.0,
         "ExecutionsPlanned": 20.0,
         "ExecutionsMissed": 0.0,
         "BadDueEntries": 0.0,
@@ -83,4 +83,4 @@ def test_a_tick_that_fails_says_how_late_planning_is(
     deployed.sqs.send_message_batch = fails  # type: ignore[method-assign, assignment]
     with pytest.raises(HandOverFailed):
         handler.handle({}, None)
-    assert printed_metrics(capsys.readouterr().out) == {"MarkLagSeconds": 1080.0}
+    assert printed_metrics(capsys.readouterr().out) == {"PlanningLagSeconds": 1080.0}

@@ -31,7 +31,7 @@ ODD = {
     "just-before": job(at="2026-11-21T05:22:00Z", retry=RETRY),
     "silent": job(at="2026-11-21T05:02:00Z", **CALLBACK, retry={"max_attempts": 1}),
     "paused": job(at="2026-11-21T05:21:00Z", retry=RETRY),
-    "holds": job(
+    "blocks": job(
         at="2026-11-21T04:15:00Z", concurrency={"key": "k", "limit": 1}, **CALLBACK, retry={"max_attempts": 1}
     ),
     "in-line": job(

@@ -24,7 +24,7 @@ from common.storage.transactions import Transaction
 from common.storage.wire import Expression, from_wire, item_to_wire
 from common.tenants import webhook_secrets
 from common.tenants.secrets import SecretKey
-from minute8.eventbridge.origin import changed_parts, request_in, texts_of_request
+from minute8.eventbridge.imported_from import changed_parts, request_in, texts_of_request
 from tests.worlds import job, open_world
 
 HERE = Path(__file__).parent
@@ -85,7 +85,7 @@ def test_a_stored_schedule_of_eventbridge_is_read_and_written_the_same(
     text: str, means: dict[str, Any]
 ) -> None:
     job = Job.from_item(from_wire(json.loads(text)))
-    assert job.origin is not None
+    assert job.imported_from is not None
     assert request_in(*(text.text or "" for text in texts_of_request(job))) == means
     assert not changed_parts(job)
     assert item_to_wire(job.to_item()) == json.loads(text)

@@ -57,7 +57,7 @@ def tenants(tables: Tables) -> Any:
 
 
 def looks(tables: Tables) -> Any:
-    (look,) = ExecutionLog(tables.due).portions(NOW - 7_200, NOW + 7_200, keys.log_bucket("alice"))
+    (look,) = ExecutionLog(tables.due).chunks(NOW - 7_200, NOW + 7_200, keys.log_bucket("alice"))
     return [look.kind, *(Execution.decode(body).execution_id for body in look.bodies())]
 
 
@@ -87,9 +87,9 @@ def logged(tables: Tables) -> Any:
     return {
         kind: [
             Execution.decode(body).execution_id
-            for portion in ExecutionLog(tables.due).portions(WINDOW, WINDOW + 600)
-            if portion.kind == kind
-            for body in portion.bodies()
+            for chunk in ExecutionLog(tables.due).chunks(WINDOW, WINDOW + 600)
+            if chunk.kind == kind
+            for body in chunk.bodies()
         ]
         for kind in (PLANNED, CHANGED)
     }
@@ -108,7 +108,7 @@ def export(tables: Tables) -> Any:
 
 READ: Mapping[str, Read] = {
     "a window with its runs": window,
-    "a window with its runs in portions": window,
+    "a window with its runs in chunks": window,
     "the totals of a day": day,
     "the totals of the platform's tenants": tenants,
     "the totals of the platform's tenants in an hour": tenants,

@@ -81,7 +81,7 @@ def of_jobs(world: World, *, end: int = NOW + DAY_S) -> dict[str, JobPage]:
 
 def test_jobs_that_fire_seldom_are_read_together(settled: World, requests: Counter[str]) -> None:
     pages = {page.job_id: page for page in of_tenant(settled)}
-    # The jobs, the audit, and the runs of `often`; a calendar and the mark; all other runs.
+    # The jobs, the audit, and the runs of `often`; a calendar and planned_until; all other runs.
     assert requests == {"query": 3, "get_item": 2, "batch_get_item": 1}
     assert pages["daily-00"].counts == {ON_TIME: 1, TO_COME: 1}
     assert pages["daily-05"].counts == {ON_TIME: 1, CANCELLED: 1}

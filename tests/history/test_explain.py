@@ -130,7 +130,7 @@ CODES = {
     explain.UNKNOWN: "what the job's times were is not known",
     explain.SUSPENDED: "the platform has suspended the tenant now",
     explain.TARGET_NOT_ALLOWED: "the platform does not allow the tenant the job's target now",
-    explain.HELD: "the platform holds the job's target now, for all tenants",
+    explain.BLOCKED: "the platform blocks the job's target now, for all tenants",
 }
 
 

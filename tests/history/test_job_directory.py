@@ -63,7 +63,7 @@ def test_after_any_changes_it_has_what_the_jobs_are(seed: int, steps: Sequence[s
     with open_world() as world, pytest.MonkeyPatch.context() as bounds:
         bounds.setattr(job_directory, "RENEWED_AFTER", 3)
         bounds.setattr(job_directory, "MAX_CHANGES", 8)
-        bounds.setattr(job_directory, "_PORTION_BYTES", 800)
+        bounds.setattr(job_directory, "_CHUNK_BYTES", 800)
         first, second = directory(world), directory(world)  # two functions with a memory each
         for step in steps:
             match step:
@@ -80,7 +80,7 @@ def test_after_any_changes_it_has_what_the_jobs_are(seed: int, steps: Sequence[s
         assert sorted(first.listed("alice", world.clock.now())) == recounted(world)
         stored = world.table("jobs").get(keys.job_directory("alice"))
         assert stored
-        kept = list(stored["portions"])
+        kept = list(stored["chunks"])
         found_items = list(world.table("jobs").get_many([keys.job_directory("alice", name) for name in kept]))
         assert len(found_items) == len(kept)
 
@@ -148,7 +148,7 @@ def test_a_directory_of_which_a_part_is_gone_is_made_anew(world: World) -> None:
     directory(world).listed("alice", world.clock.now())
     head = world.table("jobs").get(keys.job_directory("alice"))
     assert head
-    world.table("jobs").delete(keys.job_directory("alice", head["portions"][0]))
+    world.table("jobs").delete(keys.job_directory("alice", head["chunks"][0]))
     assert sorted(directory(world).listed("alice", world.clock.now())) == recounted(world)
 
 
@@ -175,7 +175,7 @@ def test_two_that_make_it_at_once_leave_one(world: World, monkeypatch: pytest.Mo
     monkeypatch.setattr(first.jobs, "put", racing)
     assert sorted(first.listed("alice", world.clock.now())) == raced[0] == recounted(world)
     stored = list(world.table("jobs").query(Query("alice", sk_prefix="LISTED#")))
-    assert len(stored) == 2  # its head, and one portion
+    assert len(stored) == 2  # its head, and one chunk
 
 
 def test_a_change_of_a_job_writes_nothing_of_it(world: World) -> None:

@@ -21,7 +21,7 @@ from common.storage import keys
 from common.storage.table import Query
 from common.truth.contradiction import RUN_STUCK
 from scheduler import handler
-from tests.api.letters import URL, LetterBox
+from tests.api.dead_letters import URL, LetterBox
 from tests.scheduler_handler import serve
 from tests.worlds import World, at, job, losing_answers
 
@@ -170,7 +170,11 @@ def test_it_says_what_to_look_at_and_where(lived: World) -> None:
     )
     lived.clock.sleep(7_200)
     report = report_of(lived)
-    assert [words.partition(": ")[2] for words in report.wrong] == ["mark-lag", "contradictions", "no-record"]
+    assert [words.partition(": ")[2] for words in report.wrong] == [
+        "planning-lag",
+        "contradictions",
+        "no-record",
+    ]
     for words in report.wrong:
         assert (ROOT / "docs" / "runbook" / f"{words.partition(': ')[2]}.md").exists()
     assert report.subject.endswith("3 failed, 3 to look at")

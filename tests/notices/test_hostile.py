@@ -19,7 +19,7 @@ from common.notices.subscription import FAILED, Notice, Problem, Subscription
 from common.runs.outcome import Outcome
 from common.storage import keys
 from common.storage.wire import item_bytes, to_wire
-from common.tenants.holds import Holds
+from common.tenants.blocks import Blocks
 from common.timing.schedule import AtTiming, Schedule
 from minute8.notifier import problem_reader
 from scripts.parameters import DEFAULTS
@@ -327,11 +327,11 @@ def test_a_held_address_is_not_called_and_does_not_count_as_failing(stage: Stage
     stage.subscribe()
     world.clock.sleep(1)
     failed_runs(world, "alice", "bad", 1)
-    holds = Holds(world.table("tenants"), world.clock)
-    holds.hold("hooks.example.com", "an outage", world.clock.now())
-    assert stage.round() == {"held": 1}
+    blocks = Blocks(world.table("tenants"), world.clock)
+    blocks.block("hooks.example.com", "an outage", world.clock.now())
+    assert stage.round() == {"blocked": 1}
     assert (stage.addresses.sent, stage.state().failing_since) == ([], None)
-    holds.release("hooks.example.com", world.clock.now())
+    blocks.release("hooks.example.com", world.clock.now())
     world.clock.sleep(grouping.LEASE_S)
     assert stage.round() == {"sent": 1}
 

@@ -27,7 +27,7 @@ from common.registration.manual import erase_details
 from common.runs.outcome import Outcome
 from common.runs.run import Run
 from common.storage import keys
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.tenants.audit import Audit
 from common.tenants.tenant import TenantRules
 from common.timing.instants import DAY_S, rfc3339
@@ -43,11 +43,11 @@ FAILS = Outcome(ok=False, permanent=True, error_type="Boom", error="it went wron
 
 
 class Rules:
-    """The rules of all tenants, and what the platform holds: both can be changed."""
+    """The rules of all tenants, and what the platform blocks: both can be changed."""
 
     def __init__(self) -> None:
         self.of_all = AnyTenant().of_all
-        self.held: list[Hold] = []
+        self.blocked: list[Block] = []
 
     def rules(self, tenant: str, now: float) -> TenantRules:
         return self.of_all
@@ -55,8 +55,8 @@ class Rules:
     def learn(self, tenants: Iterable[str], now: float) -> set[str]:
         return set(tenants)
 
-    def holds(self, now: float) -> list[Hold]:
-        return self.held
+    def blocks(self, now: float) -> list[Block]:
+        return self.blocked
 
 
 @dataclass
@@ -248,11 +248,11 @@ def test_a_retry_that_a_hold_stops_is_told_until_it_is_given_up(telling: Telling
     retry = {"max_attempts": 5, "base_s": 60, "max_age_s": 3_600}
     telling.world.registry.put("alice", "report", job(at="2026-11-21T03:14:00Z", retry=retry))
     telling.minutes(3)
-    telling.rules.held.append(Hold("*", "an incident", 0, "platform"))
+    telling.rules.blocked.append(Block("*", "an incident", 0, "platform"))
     telling.minutes(25)
     assert telling.overview == {"report": "waits"}
     (run,) = telling.world.runs.of_job("alice", "report", limit=2)
-    assert "the platform holds" in run.detail and run.next_attempt_at > telling.world.clock.now()
+    assert "the platform blocks" in run.detail and run.next_attempt_at > telling.world.clock.now()
     telling.minutes(100)
     (run,) = telling.world.runs.of_job("alice", "report", limit=2)
     assert (run.status, run.error_type, telling.overview) == ("failed", "misfire", {})
@@ -502,14 +502,14 @@ def test_another_reason_is_told_and_is_no_recovery(telling: Telling) -> None:
     telling.only(allowed_targets=[])
     telling.minutes(6)
     telling.only(allowed_targets=allowed)
-    telling.rules.held.append(Hold("*", "incident", 0, "platform"))
+    telling.rules.blocked.append(Block("*", "incident", 0, "platform"))
     telling.minutes(60)
-    assert telling.texts[1:] == ["Minute8, alice: 1 job not running: held (report)."]
-    assert telling.overview == {"report": "held"}
+    assert telling.texts[1:] == ["Minute8, alice: 1 job not running: blocked (report)."]
+    assert telling.overview == {"report": "blocked"}
     assert telling.events == [
         ("target_not_allowed", ""),
         ("target_not_allowed", "other_reason"),
-        ("held", ""),
+        ("blocked", ""),
     ]
 
 
@@ -668,7 +668,7 @@ def run_of(number: int, reason: str = "", **fields: Any) -> Run:
     [
         (["overlap"] * 2, ""),
         (["overlap"] * 3, "overlap"),
-        (["held", "overlap", "overlap"], "held"),
+        (["blocked", "overlap", "overlap"], "blocked"),
         (["overlap", "", "overlap", "overlap"], ""),
         (["overlap", "cancelled", "overlap", "overlap"], "overlap"),
         (["cancelled"] * 9, ""),
@@ -696,9 +696,9 @@ def _permission(telling: Telling, rng: random.Random) -> str:
     return "target_not_allowed"
 
 
-def _hold(telling: Telling, rng: random.Random) -> str:
-    telling.rules.held.append(Hold("*", "incident", 0, "platform"))
-    return "held"
+def _block(telling: Telling, rng: random.Random) -> str:
+    telling.rules.blocked.append(Block("*", "incident", 0, "platform"))
+    return "blocked"
 
 
 def _lock(telling: Telling, rng: random.Random) -> str:
@@ -770,7 +770,7 @@ def _address(telling: Telling, rng: random.Random) -> str:
 STOPS: Mapping[str, Stop] = {
     stop.__name__.removeprefix("_"): stop
     for stop in (
-        *(_permission, _hold, _lock, _failures, _bound, _calendar, _item, _secret),
+        *(_permission, _block, _lock, _failures, _bound, _calendar, _item, _secret),
         *(_wait, _address),
     )
 }
@@ -909,12 +909,12 @@ def allow(sequence: Sequence) -> None:
     sequence.telling.only(allowed_targets=sequence.allowed)
 
 
-def hold(sequence: Sequence) -> None:
-    sequence.telling.rules.held[:] = [Hold("*", "incident", 0, "platform")]
+def block(sequence: Sequence) -> None:
+    sequence.telling.rules.blocked[:] = [Block("*", "incident", 0, "platform")]
 
 
 def release(sequence: Sequence) -> None:
-    sequence.telling.rules.held.clear()
+    sequence.telling.rules.blocked.clear()
 
 
 def fail(sequence: Sequence) -> None:
@@ -1061,7 +1061,7 @@ def moment(sequence: Sequence) -> None:
 
 
 STEPS: list[Callable[[Sequence], None]] = [
-    *(forbid, allow, hold, release, fail, succeed, edit, apply, reach_its_end, lift_the_end),
+    *(forbid, allow, block, release, fail, succeed, edit, apply, reach_its_end, lift_the_end),
     *(name_a_calendar, forget_the_calendar, close_the_calendar, open_the_calendar),
     *(go_on_for_hours, end_at_once, register_a_one_off, delete_a_one_off, erase),
     *(break_an_address, mend_the_address, use_the_secret, remove_the_secret),

@@ -227,7 +227,7 @@ def test_a_tenant_whose_last_subscription_is_gone_leaves_the_list(stage: Stage) 
 
 def test_a_subscription_that_is_stored_meanwhile_stays_in_the_list(stage: Stage) -> None:
     stage.subscribe()
-    ((tenant, mark),) = stage.store.stored.subscribers()
+    ((tenant, progress),) = stage.store.stored.subscribers()
     stage.subscribe(name="other")
-    stage.store.stored.drop_subscriber(tenant, mark)
+    stage.store.stored.drop_subscriber(tenant, progress)
     assert len(list(stage.store.stored.subscribers())) == 1

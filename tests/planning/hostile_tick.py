@@ -141,7 +141,7 @@ def fill(dynamodb: Any, now: int) -> None:
         put_in_directory(due, f"cron|No/Where|{number} 3 * * *#0")
     for number in range(EMPTY):
         due.put({**keys.directory(f"every|{86_400 + number * 300}|{number}", 0), "jobs": 0})
-    due.put({**keys.MARK, "planned_until": end, "planning_until": end})
+    due.put({**keys.PROGRESS, "planned_until": end, "planning_until": end})
 
 
 def fill_one_share(dynamodb: Any, now: int) -> None:
@@ -167,7 +167,7 @@ def fill_one_share(dynamodb: Any, now: int) -> None:
         tx.commit()
     until = end - WINDOW_S
     filed = {"filing": FILING, "filed_until": until}
-    due.put({**keys.MARK, "planned_until": until, "planning_until": until, **filed})
+    due.put({**keys.PROGRESS, "planned_until": until, "planning_until": until, **filed})
 
 
 def main() -> dict[str, Any]:
@@ -188,9 +188,9 @@ def main() -> dict[str, Any]:
     for body in queues.planning:
         handler.handle_shares({"Records": [{"body": body}]}, None)
     measured |= {"planners_mb": peak_mb(), "planners_cpu_s": time.process_time() - used}
-    mark = DueIndex(Table(dynamodb, "test-due")).mark()
-    assert mark
-    lag_s = int(time.time()) - mark.planned_until
+    progress = DueIndex(Table(dynamodb, "test-due")).progress()
+    assert progress
+    lag_s = int(time.time()) - progress.planned_until
     # With the longest jitter most of them wait in the table, for a later tick.
     items = dynamodb.scan("test-due")["Items"]
     waiting = sum(item["pk"]["S"].startswith("POSTPONED#") for item in items)
@@ -203,7 +203,7 @@ def main() -> dict[str, Any]:
         "shares": shares,
         "executions": executions,
         "runs": len(dynamodb.scan("test-runs")["Items"]),
-        "is_open": mark.is_open,
+        "is_open": progress.is_open,
         "lag_s": lag_s,
     }
 

@@ -29,7 +29,7 @@ REGISTERED = 2_000
 
 @pytest.fixture
 def world() -> World:
-    """A world with a mark, over a DynamoDB that stores thousands of entries fast."""
+    """A world with a planned_until, over a DynamoDB that stores thousands of entries fast."""
     world = make_world(MemoryDynamoDB(), "2026-11-21T03:18:00Z")
     world.scheduler.tick()
     return world

@@ -33,10 +33,12 @@ def forget_listings(world: World) -> None:
 
 
 def announce_as_before(world: World) -> None:
-    """The mark, as ticks of an earlier version leave it."""
-    mark = world.index.ensure_mark(world.clock.now())
-    words = {"planned_until": mark.planned_until, "planning_until": mark.planning_until}
-    world.table("due").put({**keys.MARK, **words, "decided_at": mark.decided_at, "tzdata": mark.tzdata})
+    """planned_until, as ticks of an earlier version leave it."""
+    progress = world.index.ensure_progress(world.clock.now())
+    words = {"planned_until": progress.planned_until, "planning_until": progress.planning_until}
+    world.table("due").put(
+        {**keys.PROGRESS, **words, "decided_at": progress.decided_at, "tzdata": progress.tzdata}
+    )
 
 
 def test_a_group_is_listed_when_it_appears_and_not_with_each_job(world: World) -> None:
@@ -133,7 +135,7 @@ def test_the_time_zones_of_another_release_list_everything_anew(
     world.run_until("2026-11-21T03:30:00Z", ticks=True)
     assert world.target.fire_times("daily") == ["2026-11-21T03:25:00Z"]
     assert {pk for pk, _ in stored(world, "LISTED")} == {"LISTED#s20"}
-    assert world.index.ensure_mark(world.clock.now()).filing == "1/2031z" != FILING
+    assert world.index.ensure_progress(world.clock.now()).filing == "1/2031z" != FILING
 
 
 def test_a_group_missing_in_the_listings_is_found_within_a_day(world: World) -> None:
@@ -170,7 +172,7 @@ def iso(now: float) -> str:
 
 def test_the_mark_of_an_earlier_version_is_read(world: World) -> None:
     announce_as_before(world)
-    mark = world.index.ensure_mark(world.clock.now())
-    assert (mark.trusts_listings, mark.filed_until) == (False, 0)
+    progress = world.index.ensure_progress(world.clock.now())
+    assert (progress.trusts_listings, progress.filed_until) == (False, 0)
     filed = world.index.distrust_listings(7)
     assert (filed.trusts_listings, filed.filed_since) == (True, 7.0)

@@ -229,13 +229,13 @@ def test_a_planner_whose_time_is_up_leaves_the_rest_to_another(
 def test_a_planner_that_is_overtaken_does_not_bring_its_share_back(world: World) -> None:
     shares, quarantine = Shares(world.table("due")), Quarantine(world.table("due"))
     now = world.clock.now()
-    announced = world.index.begin_planning(world.index.ensure_mark(now), at(END), now)
-    mark = shares.record(
+    announced = world.index.begin_planning(world.index.ensure_progress(now), at(END), now)
+    progress = shares.record(
         announced.window, [ShareDraft([Shard("every|60|0", 0, 1), Shard("every|61|0", 0, 1)])]
     )
-    share = shares.load(mark.planning_until, shares.unconfirmed(mark)[0])
+    share = shares.load(progress.planning_until, shares.unconfirmed(progress)[0])
     assert share
     quarantine.add_share(share, "too long", 5)
     assert not shares.advance(share, share.shards[1:], "")
-    assert shares.unconfirmed(mark) == []
+    assert shares.unconfirmed(progress) == []
     assert [record.shards for record in quarantined(world)] == [2]

@@ -148,9 +148,9 @@ def ran(world: World, until: str = "2026-11-21T03:29:30Z") -> list[tuple[str, st
 
 
 def mark_at(world: World) -> int:
-    mark = world.index.mark()
-    assert mark
-    return mark.planned_until
+    progress = world.index.progress()
+    assert progress
+    return progress.planned_until
 
 
 def test_a_small_window_is_not_divided(fleet: Fleet) -> None:
@@ -241,7 +241,7 @@ def test_writes_whose_answers_are_lost_lose_nothing(fleet: Fleet) -> None:
 def test_two_ticks_at_once_divide_a_window_once(fleet: Fleet) -> None:
     shares = Shares(fleet.world.table("due"))
     now = fleet.world.clock.now()
-    window = fleet.world.index.begin_planning(fleet.world.index.ensure_mark(now), at(END), now)
+    window = fleet.world.index.begin_planning(fleet.world.index.ensure_progress(now), at(END), now)
     shards = [ShareDraft([Shard("cron|UTC|20-29 * * * *", 0, 2)])] * 3
     first = shares.record(window.window, shards)
     assert first.is_divided
@@ -275,7 +275,7 @@ def test_shares_of_a_tick_that_died_before_they_counted_are_never_planned_and_sw
 
 
 def deaths() -> Iterator[tuple[str, Callable[[Fleet], Any]]]:
-    """Each process dies after each of its writes: announce, record, send; send, confirm, move the mark."""
+    """Each process dies after each of its writes: announce, record, send; send, confirm, move planned_until."""
     for lives in range(1, 7):
         yield f"tick-{lives}", lambda fleet, lives=lives: fleet.tick(lives)  # type: ignore[misc]
 
@@ -358,13 +358,13 @@ def test_a_shard_of_each_second_weighs_as_much_as_sixty_of_each_minute() -> None
 def test_thousands_of_groups_with_long_keys_are_divided_and_each_record_is_stored() -> None:
     """Each of 5,000 groups has a key of 360 characters: 1.8 MB of names. An item takes 400 KB."""
     with open_world() as world:
-        mark = world.index.begin_planning(
-            world.index.ensure_mark(world.clock.now() - 1_000), at(END), world.clock.now()
+        progress = world.index.begin_planning(
+            world.index.ensure_progress(world.clock.now() - 1_000), at(END), world.clock.now()
         )
         shares = Shares(world.table("due"))
         shards = [Shard(f"cron|UTC|{n:0350}", 0, 1) for n in range(5_000)]
-        divided = shares.record(mark.window, divide(shards, mark.window, 1_000_000))
-        loaded = [shares.load(mark.planning_until, number) for number in shares.unconfirmed(divided)]
+        divided = shares.record(progress.window, divide(shards, progress.window, 1_000_000))
+        loaded = [shares.load(progress.planning_until, number) for number in shares.unconfirmed(divided)]
         assert len(loaded) == 7
         assert [(shard.group, shard.shard) for share in loaded if share for shard in share.shards] == [
             (shard.group, 0) for shard in shards

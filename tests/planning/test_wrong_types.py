@@ -60,7 +60,7 @@ KINDS = (
         "PENDING",
         "POSTPONED",
         "ENDED",
-        "MARK",
+        "PROGRESS",
         "SHARES",
         "WINDOWS",
     ),
@@ -100,10 +100,10 @@ class Stage:
         for execution in (POSTPONED, kept):
             world.scheduler.planner.postponed._table.put(postponed_item(execution))
         EndedJobs(due, world.tables.jobs).note(POSTPONED, NOW)
-        mark = world.index.mark()
-        assert mark
+        progress = world.index.progress()
+        assert progress
         shard = Shard("every|300|0", 0, 2)
-        window = Window(mark.planned_until, mark.planned_until + 600, NOW)
+        window = Window(progress.planned_until, progress.planned_until + 600, NOW)
         share = Share(keys.share(window.end, 7), window, (shard,))
         due.put({**share.key, **share_item(window, (shard,)), "after": "", "tries": 1})
         past = Share(keys.share(window.start, 3), Window(window.start - 600, window.start, NOW), (shard,))
@@ -115,9 +115,9 @@ class Stage:
         world.index.log.note([POSTPONED], NOW - 1_200)
         world.index.log.look_again([Again(NOW - 60, POSTPONED, AGAIN_PLANNED)])
         paced = world.store.get("acme", "paced-0")
-        reserved = {PaceName("acme", "api"): Counter({mark.planned_until + 3: 2})}
+        reserved = {PaceName("acme", "api"): Counter({progress.planned_until + 3: 2})}
         pace = pace_of(paced.shard)
-        PaceCarryover(due).store(pace, mark.planned_until, Shard(paced.group, paced.shard), reserved)
+        PaceCarryover(due).store(pace, progress.planned_until, Shard(paced.group, paced.shard), reserved)
         Unrecorded(due, world.tables.runs).add([structs.replace(POSTPONED, job_id="lost")], NOW)
         contradiction = Contradiction(JOB_LOST, job_subject("acme", "lost"), "for the test")
         FoundContradictions(due).suspect([contradiction], NOW)
@@ -181,9 +181,9 @@ def plans_bolt(stage: Stage) -> None:
     start = at("2026-11-21T03:50:00Z")
     assert {("own", start + 120 * nth) for nth in range(10)} <= planned
     assert ("kept", POSTPONED.fire_at) in planned
-    mark = stage.world.index.mark()
-    assert mark
-    assert mark.planned_until == start + 1_200
+    progress = stage.world.index.progress()
+    assert progress
+    assert progress.planned_until == start + 1_200
 
 
 def damaged(stage: Stage, item: Wire, name: str, value: Wire | None) -> None:

@@ -57,7 +57,7 @@ KINDS_OF_ITEMS = {
 }
 
 # The partitions of a tenant's projected runs.
-PROJECTED = {"tenant##windows", "tenant##portions", "tenant##days"}
+PROJECTED = {"tenant##windows", "tenant##chunks", "tenant##days"}
 
 
 def tenants_of(world: World) -> Tenants:
@@ -127,7 +127,7 @@ def _furnish_jobs(world: World, registry: Registry, tenant: str) -> None:
 
 
 def _project(world: World, tenant: str) -> None:
-    """A window with portions, and its day rolled up."""
+    """A window with chunks, and its day rolled up."""
     start, now = at("2026-11-20T03:00:00Z"), int(world.clock.now())
     entries = [
         RunEntry(f"20261120T030000Z:{number}", "minutely", SUCCEEDED) for number in range(MAX_INLINE + 1)
@@ -135,7 +135,7 @@ def _project(world: World, tenant: str) -> None:
     window = world.projector.windows.merge(
         tenant, start, {entry.key: entry for entry in entries}, now + DAY_S
     )
-    assert window.portions
+    assert window.chunks
     world.projector.days.roll_up(tenant, day_start(start))
 
 

@@ -79,7 +79,7 @@ def test_no_two_that_fire_at_different_times_sound_the_same() -> None:
     cron_by_words: dict[str, Cron] = {}
     for _ in range(3_000):
         fields = [chance.choice(field) for field in (minutes, minutes, hours, days, months, weekdays)]
-        if fields[3] != "*" and any(mark in f"{fields[3]} {fields[5]}" for mark in ("W", "#", "L5")):
+        if fields[3] != "*" and any(progress in f"{fields[3]} {fields[5]}" for progress in ("W", "#", "L5")):
             fields[5] = "*"
         cron = compile_cron(" ".join(fields[chance.randint(0, 1) :]))
         assert _times(cron_by_words.setdefault(cron_words(cron), cron)) == _times(cron), fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.errors import Conflict, InvalidInput, NotFound
-from common.jobs.guards import StillNamed
+from common.jobs.preconditions import StillNamed
 from common.registration.calendar_store import CalendarStore
 from common.storage import keys
 from common.storage.table import Table
@@ -25,7 +25,7 @@ def minutely(*calendars: str, **fields: object) -> dict[str, object]:
 
 
 def _moved(until: int) -> Expression:
-    """The mark as ticks would have left it."""
+    """planned_until as ticks would have left it."""
     until -= until % 600
     return Expression(
         "SET #planned_until = :until, #planning_until = :until, #joined_until = :until", {":until": until}
@@ -130,7 +130,7 @@ def test_nothing_is_planned_on_an_excluded_date(world: World, calendars: Calenda
     for midnight in ("2026-11-21T15", "2026-11-22T00", "2026-11-23T15", "2026-11-24T00"):
         before = at(f"{midnight}:00:00Z") - 1_300
         world.scheduler.tick()  # nothing is due in the hours between
-        world.index._table.update(keys.MARK, _moved(before))
+        world.index._table.update(keys.PROGRESS, _moved(before))
         world.clock.move_to(before)
         world.run_until(f"{midnight}:15:00Z", ticks=True)
     utc, tokyo = world.target.fire_times("utc"), world.target.fire_times("tokyo")

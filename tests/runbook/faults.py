@@ -97,13 +97,13 @@ def dead_letter(queue: str) -> Callable[[Site], None]:
 
 def mark_is_set_back(site: Site) -> None:
     """As after a restored table: half an hour is not planned."""
-    mark = site.stage.mark()
-    assert mark
+    progress = site.stage.progress()
+    assert progress
     site.client("dynamodb").update_item(
         TableName=site.named("due"),
-        Key={"pk": {"S": "MARK"}, "sk": {"S": "MARK"}},
+        Key={"pk": {"S": "PROGRESS"}, "sk": {"S": "PROGRESS"}},
         UpdateExpression="SET planned_until = :until, planning_until = :until, filed_until = :until",
-        ExpressionAttributeValues={":until": {"N": str(mark.planned_until - 1800)}},
+        ExpressionAttributeValues={":until": {"N": str(progress.planned_until - 1800)}},
     )
 
 
@@ -130,10 +130,10 @@ FAULTS: Final = (
     ),
     Fault(
         "planning is half an hour behind",
-        "mark-lag",
+        "planning-lag",
         "ticks",
         mark_is_set_back,
-        frozenset({"mark"}),
+        frozenset({"planned until"}),
         rings=False,  # the next tick puts it right, sooner than the alarm rings
     ),
     Fault(

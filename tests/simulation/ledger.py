@@ -14,7 +14,7 @@ FOREVER = math.inf
 
 @dataclass(slots=True)
 class Life:
-    """A span of time in which a job is active with one schedule. `mark_at_end` is the mark when it ended."""
+    """A span of time in which a job is active with one schedule. `progress_at_end` is planned_until when it ended."""
 
     job_id: str
     revision: int
@@ -42,7 +42,7 @@ class Ledger:
     lives: dict[str, list[Life]] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
     planned_until: int = 0
-    # The mark before the tick that is under way: what this tick enqueues late has not been delivered yet.
+    # planned_until before the tick that is under way: what this tick enqueues late has not been delivered yet.
     before_tick: int | None = None
 
     def alive(self, job_id: str) -> Life | None:
@@ -55,11 +55,11 @@ class Ledger:
 
     def ended(self, job_id: str, now: float) -> None:
         if life := self.alive(job_id):
-            mark = self.planned_until if self.before_tick is None else self.before_tick
-            life.ends, life.mark_at_end = now, mark
+            progress = self.planned_until if self.before_tick is None else self.before_tick
+            life.ends, life.mark_at_end = now, progress
 
     def marked(self, item: dict[str, int | float], now: float) -> None:
-        """The mark has been written."""
+        """planned_until has been written."""
         until, planning = int(item["planned_until"]), int(item["planning_until"])
         if until < planning and not (self.windows and self.windows[-1].end == planning):
             self.windows.append(Window(until, planning, item["decided_at"]))

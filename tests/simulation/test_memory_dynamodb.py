@@ -126,7 +126,7 @@ def table(both: Both) -> Table:
 
 
 @pytest.mark.parametrize(
-    ("condition", "holds"),
+    ("condition", "blocks"),
     [
         ("#n = :three", True),
         ("#n <> :three", False),
@@ -139,7 +139,7 @@ def table(both: Both) -> Table:
         ("begins_with(#s, :text)", True),
     ],
 )
-def test_conditions_hold_where_motos_hold(table: Table, condition: str, holds: bool) -> None:
+def test_conditions_hold_where_motos_hold(table: Table, condition: str, blocks: bool) -> None:
     key: Any = {"pk": "a", "sk": "b"}
     table.put({**key, "n": 3, "s": "text"})
     values = {":three": 3, ":two": 2, ":text": "text"}
@@ -147,10 +147,10 @@ def test_conditions_hold_where_motos_hold(table: Table, condition: str, holds: b
     try:
         table.update(key, Expression("SET #seen = :yes", {":yes": True}), Expression(condition, used))
     except ConditionFailed as failed:
-        assert not holds
+        assert not blocks
         assert failed.existing == {**key, "n": 3, "s": "text"}
     else:
-        assert holds
+        assert blocks
 
 
 def test_updates_and_transactions_change_what_motos_change(table: Table) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from common.planning.due_index import Mark
+from common.planning.due_index import PlanningProgress
 from executor import pipeline
 from scheduler.due import EntryPlanner
 from scheduler.planner import WindowPlanner
@@ -61,9 +61,9 @@ def test_the_judge_finds_an_executor_that_admits_everything(monkeypatch: pytest.
 def test_the_judge_finds_a_mark_that_moves_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     plan_window = WindowPlanner.plan
 
-    def hasty(self: WindowPlanner, mark: Mark, summary: TickSummary) -> Mark:
-        self.planner.index.finish_planning(mark.planning_until)
-        return plan_window(self, mark, summary)
+    def hasty(self: WindowPlanner, progress: PlanningProgress, summary: TickSummary) -> PlanningProgress:
+        self.planner.index.finish_planning(progress.planning_until)
+        return plan_window(self, progress, summary)
 
     monkeypatch.setattr(WindowPlanner, "plan", hasty)
     assert any("never called" in problem for problem in _played())

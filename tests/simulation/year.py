@@ -58,12 +58,12 @@ class Simulation:
         self.calendars: dict[str, list[str]] = {name: [] for name in CALENDARS}
         self._workload = Workload(self.rng, self.ends, distinct=max(40, min(250, jobs // 4)))
         self._ids: list[str] = []
-        self._mark: object = None
+        self._progress: object = None
         self._judged_until: float = float("inf")
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
         self._arrange(jobs)
-        self.dynamodb.before, self.wire.look = self.wire.before, self._look_at_mark
+        self.dynamodb.before, self.wire.look = self.wire.before, self._look_at_progress
         send = self.world.sqs.send_message_batch
 
         def wired(**request: object) -> dict[str, object]:
@@ -80,7 +80,7 @@ class Simulation:
             self._deliver_until(at)
             self.world.clock.move_to(max(self.world.clock.now(), at))
             happen()
-            self._look_at_mark()
+            self._look_at_progress()
             if self.world.clock.now() >= day + DAY_S:
                 day += DAY_S
                 self._sweep(self.world.clock.now() - _HISTORY_S)
@@ -225,14 +225,16 @@ class Simulation:
         finally:
             self.wire.disarm()
             self.ledger.before_tick = None
-        self._look_at_mark()
+        self._look_at_progress()
 
     # What is seen
 
-    def _look_at_mark(self) -> None:
-        item = self.dynamodb._find("test-due", {"pk": {"S": keys.MARK["pk"]}, "sk": {"S": keys.MARK["sk"]}})
-        if item is not None and item is not self._mark:
-            self._mark = item
+    def _look_at_progress(self) -> None:
+        item = self.dynamodb._find(
+            "test-due", {"pk": {"S": keys.PROGRESS["pk"]}, "sk": {"S": keys.PROGRESS["sk"]}}
+        )
+        if item is not None and item is not self._progress:
+            self._progress = item
             self.ledger.marked(from_wire(item), self.world.clock.now())
 
     def _deliver_until(self, end: float) -> None:

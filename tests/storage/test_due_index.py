@@ -1,4 +1,4 @@
-"""The due index: the mark's protocol, shards and their counts, pending registrations."""
+"""The due index: planned_until's protocol, shards and their counts, pending registrations."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def listed(index: DueIndex, start: int, end: int) -> list[Listing]:
 
 
 def test_the_mark_is_made_once_and_moves_forward_only(index: DueIndex) -> None:
-    first = index.ensure_mark(NOW)
-    assert index.ensure_mark(NOW + 5_000) == first
+    first = index.ensure_progress(NOW)
+    assert index.ensure_progress(NOW + 5_000) == first
     assert not first.is_open
     announced = index.begin_planning(first, first.planned_until + 600, NOW + 0.1239)
     assert (announced.is_open, announced.decided_at) == (True, NOW + 0.124)
     again = index.begin_planning(first, first.planned_until + 1_200, NOW + 60)
-    assert again == announced == index.mark()  # a window is announced once; the first decision stays
+    assert again == announced == index.progress()  # a window is announced once; the first decision stays
     done = index.finish_planning(announced.planning_until)
     assert not done.is_open
     assert index.finish_planning(first.planned_until) == done
 
 
 def test_a_tick_that_read_before_another_finished_announces_no_earlier_window(index: DueIndex) -> None:
-    stale = index.ensure_mark(NOW)
+    stale = index.ensure_progress(NOW)
     other = index.begin_planning(stale, stale.planned_until + 600, NOW)
     done = index.finish_planning(other.planning_until)
     assert index.begin_planning(stale, stale.planned_until + 300, NOW + 1) == done

@@ -1,6 +1,6 @@
 """A tenant that sends the worst allowed requests: the API's function stays within its memory and time.
 
-What one tenant could do to others, or to itself only by chance, and the tests that hold its bound:
+What one tenant could do to others, or to itself only by chance, and the tests that block its bound:
 
 | what a tenant does | tests |
 | --- | --- |

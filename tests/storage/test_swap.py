@@ -163,13 +163,13 @@ def test_each_engine_understands_the_conditions(tables: NamedTables) -> None:
     table = tables["jobs"]
     state, n = Attribute("state"), Attribute("n")
     table.put({**KEY, "state": "on", "n": 3}, ABSENT | (n <= 0))
-    for holds in (
+    for blocks in (
         (state == "on") & (n < 4) & (n <= 3) & (n > 2) & (n >= 3) & (n != 4),
         PRESENT & state.is_one_of("off", "on") & state.exists & Attribute("other").is_absent,
         ABSENT | (state == "off") | (n == 3),
         Attribute("other") != "x",
     ):
-        table.update(KEY, change({"state": "on"}, keep={"n": 0}), holds)
+        table.update(KEY, change({"state": "on"}, keep={"n": 0}), blocks)
     for fails in (
         (state == "off"),
         n < 3,

@@ -153,7 +153,7 @@ def test_a_transaction_happens_whole_or_not_at_all(tables: NamedTables) -> None:
     assert due.get(KEY) == {**KEY, "n": 1}
 
 
-def held(client: Any, times: int) -> Any:
+def blocked(client: Any, times: int) -> Any:
     """A client that refuses the first writes of single items because of a transaction, which no emulator does."""
 
     class Held:
@@ -181,7 +181,7 @@ def test_a_write_of_an_item_that_a_transaction_holds_is_tried_again(
 ) -> None:
     waits: list[float] = []
     jobs = tables["jobs"]
-    table = Table(held(jobs.client, conflicts), jobs.name, waits.append)
+    table = Table(blocked(jobs.client, conflicts), jobs.name, waits.append)
     writes = {
         "put": lambda: table.put({**KEY, "n": 1}, ABSENT),
         "update": lambda: table.update(KEY, ADD_ONE),

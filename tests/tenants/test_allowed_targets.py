@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.tenants.allowed_targets import glob_matches, is_allowed, is_held
+from common.tenants.allowed_targets import glob_matches, is_allowed, is_blocked
 
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:team-a-report"
 ROLE = "arn:aws:iam::210987654321:role/minute8"
@@ -105,9 +105,9 @@ def test_not_allowed(target: dict[str, Any], patterns: list[Any]) -> None:
 
 @pytest.mark.parametrize("target", [arn(), arn(role_arn=ROLE), arn(stop={"arn": STOP, "parameters": {}})])
 def test_a_hold_is_of_the_address_alone(target: dict[str, Any]) -> None:
-    assert is_held(target, [ARN])
-    assert not is_held(target, [ROLE])
-    assert not is_held(target, [STOP])
+    assert is_blocked(target, [ARN])
+    assert not is_blocked(target, [ROLE])
+    assert not is_blocked(target, [STOP])
 
 
 def test_a_hostile_glob_takes_no_time() -> None:

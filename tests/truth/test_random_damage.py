@@ -21,7 +21,7 @@ SEEDS = [*range(20), *(pytest.param(seed, marks=pytest.mark.release) for seed in
 # The last tick plans up to the end.
 FROM, LAST_TICK, UNTIL = (at(f"2026-11-21T{time}:00Z") for time in ("03:12", "05:58", "06:10"))
 # Of these items any may be damaged. A job's own item is only rolled back or deleted, and then put back.
-DAMAGED = {"due": ("GROUP#", "DIRECTORY#", "ONE_OFF#", "LISTED#", "MARK"), "tenants": ()}
+DAMAGED = {"due": ("GROUP#", "DIRECTORY#", "ONE_OFF#", "LISTED#", "PROGRESS"), "tenants": ()}
 
 
 def items(world: World, table: str) -> list[Item]:
@@ -103,10 +103,10 @@ def forget_reports(world: World) -> None:
 
 
 def restored_by_ticks(world: World, before: dict[Any, Item]) -> bool:
-    """Only what the next tick or nobody needs has changed: the mark, a place of a group that is listed elsewhere."""
+    """Only what the next tick or nobody needs has changed: planned_until, a place of a group listed elsewhere."""
     after = all_items(world)
     changed = {pk for _, pk, _ in {key for key in {**before, **after} if before.get(key) != after.get(key)}}
-    return changed <= {"MARK"}
+    return changed <= {"PROGRESS"}
 
 
 def due_times(world: World) -> dict[tuple[str, str], list[int]]:

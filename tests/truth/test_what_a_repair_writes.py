@@ -53,8 +53,8 @@ WITHOUT: dict[str, str] = {
     names.ITEM_CORRUPT: "a person",
     names.KEY_DIFFERS: "a person",
 }
-_OF_PROJECTION = re.compile(r"##(windows|portions|days)$|^PROJECTION")
-_SENT = re.compile("PENDING|LOG#|LOOKS|MARK|POSTPONED")
+_OF_PROJECTION = re.compile(r"##(windows|chunks|days)$|^PROJECTION")
+_SENT = re.compile("PENDING|LOG#|LOOKS|PROGRESS|POSTPONED")
 
 
 def wipe_tenant(world: World) -> None:

@@ -152,11 +152,11 @@ class Player:
             shares -= 1
             planner.plan(self._shares.pop(0))
 
-    def hold(self, operation: str, pattern: str, *note: str) -> None:
+    def block(self, operation: str, pattern: str, *note: str) -> None:
         """`hold` or `release` a target, for all tenants."""
-        from common.tenants.holds import Holds
+        from common.tenants.blocks import Blocks
 
-        getattr(Holds(self.world.table("tenants")), operation)(pattern, *note, self.world.clock.now())
+        getattr(Blocks(self.world.table("tenants")), operation)(pattern, *note, self.world.clock.now())
 
     def damage(self, job_id: str) -> None:
         """Nobody can read the due entry of a job any more."""

@@ -216,8 +216,8 @@ class Story:
             say(f"a tick failed: {error}")
 
     def _tick_if_due(self) -> None:
-        mark = self._stage.mark()
-        if mark is None or mark.planned_until < time.time() + 60:
+        progress = self._stage.progress()
+        if progress is None or progress.planned_until < time.time() + 60:
             self._tick()
 
     def _executor_fails(self) -> bool:

@@ -227,17 +227,17 @@ def test_a_group_set_aside_by_one_version_is_repaired_by_the_other(switch: Switc
 def test_a_held_target_stays_held_and_is_released_by_the_other_version(
     switch: Switch, present: Version
 ) -> None:
-    held = every("* * * * *")
-    held["target"]["arn"] += "-2"
+    blocked = every("* * * * *")
+    blocked["target"]["arn"] += "-2"
     broken = [
         *STORY,
-        ["put", "alice", "held", held],
-        ["hold", "hold", held["target"]["arn"], "down"],
+        ["put", "alice", "blocked", blocked],
+        ["block", "block", blocked["target"]["arn"], "down"],
         ["until", "2026-11-21T03:31:10Z"],
     ]
     released: Story = [
         ["until", "2026-11-21T03:36:30Z"],
-        ["hold", "release", held["target"]["arn"]],
+        ["block", "release", blocked["target"]["arn"]],
     ]
     end = played(switch.after, [*released, *THE_END], played(switch.before, broken))
     assert outcome(end) == of_the_present(present, [*broken, *released])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from common.planning.due_index import Mark
+from common.planning.due_index import PlanningProgress
 from common.timing.windows import planning_end
 from scripts.verify import bursts
 from scripts.verify.bursts import Burst
@@ -25,7 +25,9 @@ class Stage:
 
     def __init__(self, planned_until: int) -> None:
         self.done: list[str] = []
-        self._mark = Mark(planned_until=planned_until, planning_until=planned_until, decided_at=0.0)
+        self._progress = PlanningProgress(
+            planned_until=planned_until, planning_until=planned_until, decided_at=0.0
+        )
         self.fails = False
 
     def client(self, _service: str) -> Any:
@@ -34,8 +36,8 @@ class Stage:
             enable_rule=lambda Name: self.done.append(f"on {Name}"),
         )
 
-    def mark(self) -> Mark:
-        return self._mark
+    def progress(self) -> PlanningProgress:
+        return self._progress
 
     def tick(self) -> None:
         self.done.append("tick")
@@ -61,7 +63,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_tick_plans_what_was_registered_for_after_the_planned_window(engine: Any) -> None:
     """What is registered inside a planned window travels in single messages: neither packs nor wakes are tried."""
     planned = bursts.plan(engine, CROWDS)
-    assert all(burst.at >= engine.stage.mark().planned_until for burst in planned)
+    assert all(burst.at >= engine.stage.progress().planned_until for burst in planned)
     assert [burst.executions for burst in planned] == [[burst.at] * burst.count for burst in planned]
     off, pace, *registered, tick, on = engine.stage.done
     assert (off, tick, on) == ("off minute8-trial-tick", "tick", "on minute8-trial-tick")

@@ -78,17 +78,17 @@ export async function throughAll(
   return sum;
 }
 
-type LettersDone = Pick<Shapes["DeadLettersDone"], "done" | "left" | "more" | "began_at">;
+type DeadLettersDone = Pick<Shapes["DeadLettersDone"], "done" | "left" | "more" | "began_at">;
 
 /** Repeat a request until it met each dead letter that was there at the first one; what was sent since is passed over. */
-export async function eachOnce(request: (since: { began_at?: string }) => Promise<LettersDone>): Promise<LettersDone> {
+export async function eachOnce(request: (since: { began_at?: string }) => Promise<DeadLettersDone>): Promise<DeadLettersDone> {
   let answer = await request({});
   const sum = { ...answer };
-  const stay = new Map(answer.left.map((letter) => [letter.message_id, letter]));
+  const stay = new Map(answer.left.map((deadLetter) => [deadLetter.message_id, deadLetter]));
   for (let isNew = true; answer.more && isNew; ) {
     answer = await request({ began_at: answer.began_at });
     isNew = answer.done > 0 || answer.left.some(({ message_id }) => !stay.has(message_id));
-    for (const letter of answer.left) stay.set(letter.message_id, letter);
+    for (const deadLetter of answer.left) stay.set(deadLetter.message_id, deadLetter);
     sum.done += answer.done;
   }
   return { ...sum, left: [...stay.values()], more: answer.more };

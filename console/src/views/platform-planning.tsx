@@ -1,4 +1,4 @@
-/** How planning is: the mark, how the last windows went, what could not be planned, and what the doctor finds. */
+/** How planning is: planned_until, how the last windows went, what could not be planned, and what the doctor finds. */
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";

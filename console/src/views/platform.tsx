@@ -14,8 +14,8 @@ import { absolute, DAY, duration, HOUR, MINUTE, now, rfc3339, span, zoneChoice, 
 import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
 import { Card, Figure, Head, Problem, Time, Waiting } from "../ui/parts";
-import { Holds } from "./platform-holds";
-import { DeadLetters } from "./platform-letters";
+import { Blocks } from "./platform-blocks";
+import { DeadLetters } from "./platform-dead_letters";
 import { Findings, PlanningCard } from "./platform-planning";
 import { TENANT_ORDERS, type Tenant, Tenants } from "./platform-tenants";
 import { Unrecorded } from "./platform-unrecorded";
@@ -56,7 +56,7 @@ export function Platform(): JSX.Element {
       {data ? <PastDay overview={data} /> : <Waiting lines={4} />}
       <Tenants found={data} sort={sort} suspend={setSuspending} resume={resume} />
       <Density callsAtOnce={planning.data?.calls_at_once} />
-      <Holds holds={data?.holds} changed={found.reload} />
+      <Blocks blocks={data?.blocks} changed={found.reload} />
       <div class="grid">
         <DeadLetters />
         <Unrecorded />

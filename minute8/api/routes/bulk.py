@@ -153,9 +153,9 @@ def export_jobs(services: Services, request: Request) -> Response:
 
 
 def _line(services: Services, job: Job, with_schedule: bool) -> str:
-    line, origins = job_line(job), services.registry.origins
-    if with_schedule and (schedule := origins.resource_of(services.store, job)):
-        line[origins.field] = schedule
+    line, imports = job_line(job), services.registry.imports
+    if with_schedule and (schedule := imports.resource_of(services.store, job)):
+        line[imports.field] = schedule
     return msgspec.json.encode(line).decode() + "\n"
 
 

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 from common.history.expected import QUIET, InstantOutcome
 from common.history.expected_runs import ExpectedPosition, ExpectedQuery, ExplainedInstant, JobPage
-from common.history.explain import HELD, SUSPENDED, TARGET_NOT_ALLOWED, Reason
+from common.history.explain import BLOCKED, SUSPENDED, TARGET_NOT_ALLOWED, Reason
 from common.jobs.job import DELETED, Job
 from common.tenants import tenant as tenants
-from common.tenants.allowed_targets import is_allowed, is_held
+from common.tenants.allowed_targets import is_allowed, is_blocked
 from common.timing.durations import parse_instant
 from common.timing.fires import newest_fires, next_fires
 from common.timing.instants import DAY_S, rfc3339
@@ -248,11 +248,11 @@ def _blocks(services: Services, request: Request, job: Job | None) -> list[Reaso
         target = job.spec.target.get("arn") or job.spec.target.get("url")
         text = f"The platform does not allow the tenant the target {target}."
         reasons.append(Reason(TARGET_NOT_ALLOWED, text, {"target": target}))
-    for hold in services.known_tenants.holds(request.now):
-        if is_held(job.spec.target, (hold.pattern,)):
-            note = f": {hold.note}" if hold.note else ""
+    for block in services.known_tenants.blocks(request.now):
+        if is_blocked(job.spec.target, (block.pattern,)):
+            note = f": {block.note}" if block.note else ""
             reasons.append(
-                Reason(HELD, f"The platform holds the job's target{note}.", {"pattern": hold.pattern})
+                Reason(BLOCKED, f"The platform blocks the job's target{note}.", {"pattern": block.pattern})
             )
     return reasons
 

@@ -448,8 +448,8 @@ def health_of_jobs(
     Several jobs are asked together, and a job by a query of its own if what ticks wrote down does not tell.
     """
     services.count_as(tenant, now, len(jobs) // HEALTHS_PER_REQUEST + 1)
-    mark = services.store.index.mark()
-    as_of = AsOf(now, mark.surely_until if mark else -math.inf, -math.inf)
+    progress = services.store.index.progress()
+    as_of = AsOf(now, progress.surely_until if progress else -math.inf, -math.inf)
     health_of: dict[str, Health] = {}
     if len(jobs) > 1:
         rules = services.known_tenants.rules(tenant, now) or TenantRules()

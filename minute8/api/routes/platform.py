@@ -12,16 +12,16 @@ from msgspec import to_builtins
 
 from common.history.expected import AsOf
 from common.limits import MAX_PAGE
-from common.planning.due_index import Mark
+from common.planning.due_index import PlanningProgress
 from common.planning.log import PlannedWindow
 from common.planning.quarantine import QuarantinedRecord
-from common.platform.dead_letters import MAX_LETTERS, DeadLetter, HandledLetters, audit_letters
+from common.platform.dead_letters import MAX_LETTERS, DeadLetter, HandledDeadLetters, audit_dead_letters
 from common.platform.findings import Finding, Level
 from common.platform.planning_checks import findings, ticks_missed
 from common.platform.tenants import MAX_JOBS_READ, TARGETS_NAMED, edited, effects_of, overused
-from common.platform.views import hold_view, ran_view, tenant_view, unrecorded_view
+from common.platform.views import block_view, ran_view, tenant_view, unrecorded_view
 from common.storage import keys
-from common.tenants.allowed_targets import Hold
+from common.tenants.allowed_targets import Block
 from common.tenants.audit import AuditedCommit
 from common.timing.durations import parse_instant
 from common.timing.instants import rfc3339
@@ -32,7 +32,7 @@ from minute8.api.routes.tenants import existing_tenant
 from minute8.api.services import Services
 
 if TYPE_CHECKING:
-    from minute8.api.shapes.platform import NewHold, Release, RunUnrecorded, WhichLetters
+    from minute8.api.shapes.platform import NewBlock, Release, RunUnrecorded, WhichDeadLetters
     from minute8.api.shapes.tenants import TenantPatch
 
 _MAX_DAYS: Final = 31
@@ -68,8 +68,8 @@ def tenant_health(services: Services, request: Request) -> Response:
     tenant_id = tenant.tenant_id
     from_at, until_at = last_day_or(request.query, request.now, _MAX_DAYS)
     total, complete = services.tenant_health.runs(tenant_id, from_at, until_at, request.now)
-    mark = services.store.index.mark()
-    as_of = AsOf(request.now, mark.surely_until if mark else -math.inf, -math.inf)
+    progress = services.store.index.progress()
+    as_of = AsOf(request.now, progress.surely_until if progress else -math.inf, -math.inf)
     return Response(
         {
             "tenant_id": tenant_id,
@@ -137,16 +137,18 @@ def planning_of_platform(services: Services, request: Request) -> Response:
     """
     windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
     state, runbook = services.planning, services.settings.runbook_url
-    mark = state.index().mark()
+    progress = state.index().progress()
     quarantine = state.quarantine()
     set_aside = [*islice(quarantine.waiting(), _MAX_SET_ASIDE)]
     set_aside += islice(quarantine.bad_entries(), _MAX_SET_ASIDE - len(set_aside))
     return Response(
         {
-            "mark": _mark_view(mark, request.now) if mark else None,
-            "shares_left": len(state.shares().unconfirmed(mark)) if mark and mark.is_divided else 0,
+            "progress": _mark_view(progress, request.now) if progress else None,
+            "shares_left": len(state.shares().unconfirmed(progress))
+            if progress and progress.is_divided
+            else 0,
             "calls_at_once": services.settings.calls_at_once,
-            "windows": [_window_view(record, mark) for record in state.index().windows.newest(windows)],
+            "windows": [_window_view(record, progress) for record in state.index().windows.newest(windows)],
             "set_aside": [_set_aside_view(record) for record in set_aside],
             "findings": [
                 {
@@ -168,19 +170,19 @@ def _alarms(services: Services, now: float) -> list[Finding]:
     return [replace(finding, check="alarms") for finding in ringing]
 
 
-def _mark_view(mark: Mark, now: float) -> dict[str, Any]:
+def _mark_view(progress: PlanningProgress, now: float) -> dict[str, Any]:
     return {
-        "planned_until_at": rfc3339(mark.planned_until),
-        "planning_until_at": rfc3339(mark.planning_until),
-        "lag_s": max(0, round(now - mark.planned_until, 3)),
-        "ticks_missed": ticks_missed(mark, now),
-        "decided_at": rfc3339(int(mark.decided_at)),
-        "divided": mark.is_divided,
-        "tzdata": mark.tzdata,
+        "planned_until_at": rfc3339(progress.planned_until),
+        "planning_until_at": rfc3339(progress.planning_until),
+        "lag_s": max(0, round(now - progress.planned_until, 3)),
+        "ticks_missed": ticks_missed(progress, now),
+        "decided_at": rfc3339(int(progress.decided_at)),
+        "divided": progress.is_divided,
+        "tzdata": progress.tzdata,
     }
 
 
-def _window_view(window: PlannedWindow, mark: Mark | None) -> dict[str, Any]:
+def _window_view(window: PlannedWindow, progress: PlanningProgress | None) -> dict[str, Any]:
     return {
         "start_at": rfc3339(window.start),
         "end_at": rfc3339(window.end),
@@ -188,7 +190,7 @@ def _window_view(window: PlannedWindow, mark: Mark | None) -> dict[str, Any]:
         "took_s": round(max(0.0, window.ended_at - window.began_at), 3),
         # Negative: it was planned after it had begun.
         "ahead_s": round(window.start - window.ended_at, 3),
-        "finished": bool(mark and mark.planned_until >= window.end),
+        "finished": bool(progress and progress.planned_until >= window.end),
         "executions": window.planned,
         "missed": window.missed,
         "bad_entries": window.bad_entries,
@@ -209,39 +211,39 @@ def _set_aside_view(record: QuarantinedRecord) -> dict[str, Any]:
     }
 
 
-@ROUTES.add("GET", "/v1/holds", "operator", response="Holds")
-def list_holds(services: Services, request: Request) -> Response:
-    """The targets that the platform holds.
+@ROUTES.add("GET", "/v1/blocks", "operator", response="Blocks")
+def list_blocks(services: Services, request: Request) -> Response:
+    """The targets that the platform blocks.
 
-    The oldest hold first. One query.
+    The oldest block first. One query.
     """
-    return _holds_response(services.holds.all())
+    return _blocks_response(services.blocks.all())
 
 
-@ROUTES.add("POST", "/v1/holds", "operator", response="Holds")
-def hold_target(services: Services, request: Request, body: NewHold) -> Response:
+@ROUTES.add("POST", "/v1/blocks", "operator", response="Blocks")
+def block_target(services: Services, request: Request, body: NewBlock) -> Response:
     """Skip the runs of all tenants that would call a target.
 
-    Takes effect within 15 s, also for runs that wait; they are recorded as skipped (`held`). Holding a pattern
+    Takes effect within 15 s, also for runs that wait; they are recorded as skipped (`blocked`). Blocking a pattern
     again changes its note. One read and one transaction.
     """
-    return _holds_response(
-        services.holds.hold(body.pattern, body.note, request.now, by=request.credential.by)
+    return _blocks_response(
+        services.blocks.block(body.pattern, body.note, request.now, by=request.credential.by)
     )
 
 
-@ROUTES.add("POST", "/v1/holds/release", "operator", response="Holds", repeatable=False)
+@ROUTES.add("POST", "/v1/blocks/release", "operator", response="Blocks", repeatable=False)
 def release_target(services: Services, request: Request, body: Release) -> Response:
-    """Let a held target be called again.
+    """Let a blocked target be called again.
 
-    Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not held. One read and one
+    Takes effect within 15 s. What was skipped does not run. `not-found`: the pattern is not blocked. One read and one
     transaction.
     """
-    return _holds_response(services.holds.release(body.pattern, request.now, by=request.credential.by))
+    return _blocks_response(services.blocks.release(body.pattern, request.now, by=request.credential.by))
 
 
-def _holds_response(holds: list[Hold]) -> Response:
-    return Response({"holds": [hold_view(hold) for hold in holds]})
+def _blocks_response(blocks: list[Block]) -> Response:
+    return Response({"blocks": [block_view(block) for block in blocks]})
 
 
 @ROUTES.add(
@@ -287,7 +289,7 @@ def count_dead_letters(services: Services, request: Request) -> Response:
     A request to SQS for each queue; the counts are approximate.
     """
     counts = services.dead_letters.counts()
-    return Response({"queues": [{"queue": queue, "letters": count} for queue, count in counts.items()]})
+    return Response({"queues": [{"queue": queue, "dead_letters": count} for queue, count in counts.items()]})
 
 
 @ROUTES.add(
@@ -313,14 +315,14 @@ def list_dead_letters(services: Services, request: Request) -> Response:
     return Response(
         {
             "queue": queue,
-            "letters": [_dead_letter_view(letter) for letter in peeked.remaining],
+            "dead_letters": [_dead_letter_view(dead_letter) for dead_letter in peeked.remaining],
             "more": peeked.more,
         }
     )
 
 
 @ROUTES.add("POST", "/v1/dead-letters/{queue}/redrive", "operator", response="DeadLettersDone")
-def redrive_dead_letters(services: Services, request: Request, body: WhichLetters) -> Response:
+def redrive_dead_letters(services: Services, request: Request, body: WhichDeadLetters) -> Response:
     """Send given-up messages to their queue again.
 
     By their ids, or `all`, of which a request takes 100. A message that cannot be read stays. It ends after 15 s
@@ -331,7 +333,7 @@ def redrive_dead_letters(services: Services, request: Request, body: WhichLetter
 
 
 @ROUTES.add("POST", "/v1/dead-letters/{queue}/discard", "operator", response="DeadLettersDone")
-def discard_dead_letters(services: Services, request: Request, body: WhichLetters) -> Response:
+def discard_dead_letters(services: Services, request: Request, body: WhichDeadLetters) -> Response:
     """Delete given-up messages.
 
     By their ids, or `all`, of which a request takes 100. What the messages ask for will not happen. It ends after
@@ -341,30 +343,30 @@ def discard_dead_letters(services: Services, request: Request, body: WhichLetter
 
 
 def _done(
-    services: Services, request: Request, body: WhichLetters, act: Callable[..., HandledLetters]
+    services: Services, request: Request, body: WhichDeadLetters, act: Callable[..., HandledDeadLetters]
 ) -> Response:
     queue = request.path["queue"]
     began_at = int(request.now) if body.began_at is None else body.began_at
     done = act(queue, MAX_LETTERS, body.message_ids, began_at=began_at)
     count = len(done.moved) + len(done.discarded)
     commit = AuditedCommit(services.audit, request.credential.by, services.clock)
-    audit_letters(commit, queue, done, request.now)
+    audit_dead_letters(commit, queue, done, request.now)
     return Response(
         {
             "queue": queue,
             "done": count,
-            "left": [_dead_letter_view(letter) for letter in done.remaining],
+            "left": [_dead_letter_view(dead_letter) for dead_letter in done.remaining],
             "more": done.more,
             "began_at": rfc3339(began_at),
         }
     )
 
 
-def _dead_letter_view(letter: DeadLetter) -> dict[str, Any]:
+def _dead_letter_view(dead_letter: DeadLetter) -> dict[str, Any]:
     return {
-        "message_id": letter.message_id,
-        "sent_at": rfc3339(letter.sent_at),
-        "bytes": letter.size,
-        "about": list(letter.about[:_MAX_NAMED]),
-        "problem": letter.problem or None,
+        "message_id": dead_letter.message_id,
+        "sent_at": rfc3339(dead_letter.sent_at),
+        "bytes": dead_letter.size,
+        "about": list(dead_letter.about[:_MAX_NAMED]),
+        "problem": dead_letter.problem or None,
     }

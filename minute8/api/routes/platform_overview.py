@@ -17,7 +17,7 @@ from common.platform.tenant_ranks import (
     RankedTenant,
     after_place,
 )
-from common.platform.views import hold_view, tenant_summary, tenant_view
+from common.platform.views import block_view, tenant_summary, tenant_view
 from common.projection.tenants import TenantTotals
 from common.storage import keys
 from common.tenants.tenant import SUSPENDED
@@ -56,7 +56,7 @@ ROUTES = Routes()
 
 @ROUTES.add("GET", "/v1/operator-overview", "operator", response="Overview", query=_QUERY)
 def overview_of_platform(services: Services, request: Request) -> Response:
-    """All tenants with their use of quotas and their runs, the platform's runs by hour, and what is held.
+    """All tenants with their use of quotas and their runs, the platform's runs by hour, and what is blocked.
 
     The runs of the last day by default, of 7 days at most, by hours of their fire times: what ticks wrote down up to
     `fresh_at`, some ten to thirty minutes ago. With `problems` only suspended tenants, and those with failed runs or
@@ -87,7 +87,7 @@ def overview_of_platform(services: Services, request: Request) -> Response:
             "hours": [
                 {"at": rfc3339(hour), **_shown(runs)} for hour, runs in sorted(ranks.totals.hours.items())
             ],
-            "holds": [hold_view(hold) for hold in services.holds.all()],
+            "blocks": [block_view(block) for block in services.blocks.all()],
             "matched": len(tenants),
             "tenants": [_line(ranked, failing.get(ranked.tenant.tenant_id)) for ranked in page],
             "next_cursor": write_cursor(keys.OPERATORS, list_name, cursor),

@@ -26,12 +26,12 @@ from minute8.api.shapes.runs import Totals
 from minute8.api.shapes.tenants import QuotaView, TenantSummary, TenantView, Usage
 
 
-class Hold(ResponseBody):
+class Block(ResponseBody):
     """A pattern of targets that no run calls."""
 
     pattern: Annotated[str, Meta(description="ARNs or hosts, with wildcards; `*` is everything.")]
     note: Annotated[str, Meta(description="Why; skipped runs show it.")]
-    held_at: Annotated[Instant, Meta(description="When it was held, or its note changed.")]
+    blocked_at: Annotated[Instant, Meta(description="When it was blocked, or its note changed.")]
     by: Annotated[str, Meta(description="As in the audit.")]
 
 
@@ -129,8 +129,8 @@ class Overview(ResponseBody):
     fresh_at: Annotated[Instant, Meta(description="Up to when runs are counted.")]
     totals: PlatformSums
     hours: Annotated[list[PlatformHour], Meta(description="The hours with runs, the earliest first.")]
-    holds: Annotated[
-        list[Hold], Meta(description="What the platform holds for all tenants, the oldest first.")
+    blocks: Annotated[
+        list[Block], Meta(description="What the platform blocks for all tenants, the oldest first.")
     ]
     matched: Annotated[int, Meta(description="How many tenants the list has.")]
     tenants: Annotated[list[TenantLine], Meta(description="The tenants of this page.")]
@@ -205,7 +205,7 @@ class RuleEffects(ResponseBody):
     overused: Annotated[list[Overused], Meta(description="It keeps its jobs, and could add none.")]
 
 
-class PlanningMark(ResponseBody):
+class PlanningProgress(ResponseBody):
     """Up to when everything is planned."""
 
     planned_until_at: Annotated[Instant, Meta(description="Everything before it is handed over.")]
@@ -213,9 +213,11 @@ class PlanningMark(ResponseBody):
         Instant, Meta(description="Later than `planned_until_at` while a window is open.")
     ]
     lag_s: Annotated[
-        Seconds, Meta(description="How far the mark is behind the present: executions are late by it.")
+        Seconds, Meta(description="How far planned_until is behind the present: executions are late by it.")
     ]
-    ticks_missed: Annotated[int, Meta(description="How many ticks should have moved the mark and did not.")]
+    ticks_missed: Annotated[
+        int, Meta(description="How many ticks should have moved planned_until and did not.")
+    ]
     decided_at: Annotated[Instant, Meta(description="When the last window was announced.")]
     divided: Annotated[bool, Meta(description="Planners have shares of the open window.")]
     tzdata: Annotated[str, Meta(description="The release of the time zone data that ticks plan by.")]
@@ -231,7 +233,7 @@ class WindowPlanned(ResponseBody):
     ahead_s: Annotated[
         float, Meta(description="How long before the window this was; negative: after it had begun.")
     ]
-    finished: Annotated[bool, Meta(description="Whether the mark has passed it.")]
+    finished: Annotated[bool, Meta(description="Whether planned_until has passed it.")]
     executions: Annotated[
         int, Meta(description="Handed over; more than are due if parts were planned again.")
     ]
@@ -272,7 +274,7 @@ class DoctorFinding(ResponseBody):
 class PlatformPlanning(ResponseBody):
     """How the planning of all tenants' jobs is."""
 
-    mark: Annotated[PlanningMark | None, Meta(description="Null: nothing has been planned yet.")]
+    progress: Annotated[PlanningProgress | None, Meta(description="Null: nothing has been planned yet.")]
     shares_left: Annotated[
         int, Meta(description="Shares of the open window that planners have not finished.")
     ]
@@ -292,7 +294,7 @@ class PlatformPlanning(ResponseBody):
 _Pattern = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
-class NewHold(RequestBody):
+class NewBlock(RequestBody):
     """Which targets to hold: a pattern as in `allowed_targets`, `*` for all."""
 
     pattern: Annotated[
@@ -310,13 +312,13 @@ class Release(RequestBody):
 
     examples: ClassVar = [{"pattern": "hooks.example.com"}]
 
-    pattern: Annotated[_Pattern, Meta(description="As it was held.")]
+    pattern: Annotated[_Pattern, Meta(description="As it was blocked.")]
 
 
-class Holds(ResponseBody):
-    """What is held, the oldest hold first."""
+class Blocks(ResponseBody):
+    """What is blocked, the oldest block first."""
 
-    holds: Annotated[list[Hold], Meta(description="The oldest first.")]
+    blocks: Annotated[list[Block], Meta(description="The oldest first.")]
 
 
 class RunUnrecorded(RequestBody):
@@ -390,7 +392,7 @@ _Queue = Literal["executions", "planning", "outcomes", "registrations"]
 _MessageId = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
-class WhichLetters(RequestBody):
+class WhichDeadLetters(RequestBody):
     """Which given-up messages: some by their ids, or `all`, of which a request takes 100."""
 
     examples: ClassVar = [{"all": True}]
@@ -410,7 +412,7 @@ class WhichLetters(RequestBody):
         if self.all == (self.message_ids is not None):
             accepted = f"1 to {MAX_LETTERS} ids, or `all`: true"
             yield InvalidInput(
-                "message_ids", "must say which letters", value=self.message_ids, accepted=accepted
+                "message_ids", "must say which dead letters", value=self.message_ids, accepted=accepted
             )
 
 
@@ -418,7 +420,7 @@ class DeadLetterCount(ResponseBody):
     """How many messages of a queue were given up."""
 
     queue: Annotated[_Queue, Meta(description="The queue that they were of.")]
-    letters: Annotated[int, Meta(description="About; those that somebody looks at are included.")]
+    dead_letters: Annotated[int, Meta(description="About; those that somebody looks at are included.")]
 
 
 class DeadLetterCounts(ResponseBody):
@@ -446,7 +448,7 @@ class DeadLetterList(ResponseBody):
     """Some given-up messages of a queue, in no order."""
 
     queue: Annotated[_Queue, Meta(description="The queue that they were of.")]
-    letters: Annotated[list[DeadLetter], Meta(description="What they are about.")]
+    dead_letters: Annotated[list[DeadLetter], Meta(description="What they are about.")]
     more: Annotated[bool, Meta(description="There may be others.")]
 
 

@@ -16,7 +16,7 @@ from minute8.cli.output import confirm, console, plural, print_json, say, second
 from minute8.cli.platform import Platform, Stage, operator_api, platform
 from minute8.cli.session import session
 from minute8.cli.time_range import since_at
-from minute8.client.shapes import DeadLetter, DeadLettersDone, Hold, PlatformPlanning, RanUnrecorded
+from minute8.client.shapes import Block, DeadLetter, DeadLettersDone, PlatformPlanning, RanUnrecorded
 
 
 def planning(
@@ -64,21 +64,21 @@ def _ready(ahead_s: float) -> str:
     return f"{seconds(ahead_s)} before" if ahead_s >= 0 else f"{seconds(-ahead_s)} late"
 
 
-holds_app = typer.Typer(
+blocks_app = typer.Typer(
     no_args_is_help=True, help="Targets that no tenant's run calls; needs an operator key."
 )
 
 Pattern = Annotated[str, typer.Argument(help="A pattern of ARNs or hosts, in quotes; '*' is everything.")]
 
 
-@holds_app.command("list")
-def list_holds(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
-    """List what is held."""
+@blocks_app.command("list")
+def list_blocks(ctx: typer.Context, stage: Stage = None, as_json: AsJson = False) -> None:
+    """List what is blocked."""
     with platform(ctx, stage) as api:
-        _print_holds(ctx, api.list_holds(), as_json)
+        _print_blocks(ctx, api.list_blocks(), as_json)
 
 
-@holds_app.command()
+@blocks_app.command()
 def add(
     ctx: typer.Context,
     pattern: Pattern,
@@ -88,24 +88,24 @@ def add(
 ) -> None:
     """Skip the runs of all tenants that would call a target, everywhere within seconds."""
     with platform(ctx, stage) as api:
-        _print_holds(ctx, api.hold_target(pattern, note), as_json)
+        _print_blocks(ctx, api.block_target(pattern, note), as_json)
 
 
-@holds_app.command()
+@blocks_app.command()
 def release(ctx: typer.Context, pattern: Pattern, stage: Stage = None, as_json: AsJson = False) -> None:
-    """Let a held target be called again."""
+    """Let a blocked target be called again."""
     with platform(ctx, stage) as api:
-        _print_holds(ctx, api.release_target(pattern), as_json)
+        _print_blocks(ctx, api.release_target(pattern), as_json)
 
 
-def _print_holds(ctx: typer.Context, holds: list[Hold], as_json: bool) -> None:
+def _print_blocks(ctx: typer.Context, blocks: list[Block], as_json: bool) -> None:
     now = session(ctx).clock.now()
     output.show_list(
-        holds,
+        blocks,
         as_json,
-        ("HELD", "SINCE", "BY", "NOTE"),
-        lambda hold: (hold["pattern"], relative(hold["held_at"], now), hold["by"], hold["note"]),
-        "nothing is held",
+        ("BLOCKED", "SINCE", "BY", "NOTE"),
+        lambda block: (block["pattern"], relative(block["blocked_at"], now), block["by"], block["note"]),
+        "nothing is blocked",
     )
 
 
@@ -248,7 +248,7 @@ _MAX_REASONS: Final = 10
 
 
 @dead_letters_app.command("list")
-def list_letters(
+def list_dead_letters(
     ctx: typer.Context,
     queue: Annotated[
         str | None,
@@ -264,14 +264,16 @@ def list_letters(
                 print_json(counts)
                 return
             console().print(
-                output.table(("QUEUE", "LETTERS"), [(count["queue"], count["letters"]) for count in counts])
+                output.table(
+                    ("QUEUE", "LETTERS"), [(count["queue"], count["dead_letters"]) for count in counts]
+                )
             )
             return
         page = api.list_dead_letters(queue)
     if as_json:
         print_json(page)
         return
-    _print_letters(ctx, page["letters"])
+    _print_dead_letters(ctx, page["dead_letters"])
     if page["more"]:
         say(
             f"minute8: there may be more, once these are sent again or deleted: minute8 dead-letters list {queue}"
@@ -301,13 +303,13 @@ def discard(
 
 
 def _each_once(act: Callable[..., DeadLettersDone], queue: str, ids: list[str] | None) -> DeadLettersDone:
-    """Repeat a request until it met each letter that was there at the first one, and add up the answers."""
+    """Repeat a request until it met each dead letter that was there at the first one, and add up the answers."""
     answer = act(queue, ids, all=not ids)
-    done, stay = answer["done"], {letter["message_id"]: letter for letter in answer["left"]}
+    done, stay = answer["done"], {dead_letter["message_id"]: dead_letter for dead_letter in answer["left"]}
     is_new = True
     while answer["more"] and is_new:
         answer = act(queue, ids, all=not ids, began_at=answer["began_at"])
-        now_left = {letter["message_id"]: letter for letter in answer["left"]}
+        now_left = {dead_letter["message_id"]: dead_letter for dead_letter in answer["left"]}
         is_new = answer["done"] > 0 or not now_left.keys() <= stay.keys()
         done, stay = done + answer["done"], stay | now_left
     return {**answer, "done": done, "left": list(stay.values())}
@@ -319,11 +321,11 @@ def _print_result(ctx: typer.Context, answer: DeadLettersDone, as_json: bool) ->
         return
     from common.platform.dead_letters import REFUSED_AGAIN
 
-    letters, refused = answer["left"], f"{REFUSED_AGAIN}: "
-    problems = [letter["problem"] or "" for letter in letters]
+    dead_letters, refused = answer["left"], f"{REFUSED_AGAIN}: "
+    problems = [dead_letter["problem"] or "" for dead_letter in dead_letters]
     reasons = Counter(problem.removeprefix(refused) for problem in problems if problem.startswith(refused))
-    count = len(letters) - reasons.total()
-    _print_letters(ctx, letters[:_MAX_SHOWN])
+    count = len(dead_letters) - reasons.total()
+    _print_dead_letters(ctx, dead_letters[:_MAX_SHOWN])
     more = "; there may be more" if answer["more"] else ""
     again = f", {reasons.total()} refused again" if reasons else ""
     console().print(f"{answer['done']} done{again}, {count} left{more}")
@@ -331,15 +333,15 @@ def _print_result(ctx: typer.Context, answer: DeadLettersDone, as_json: bool) ->
         console().print(f"{number} refused again: {reason}", soft_wrap=True)
 
 
-def _print_letters(ctx: typer.Context, letters: list[DeadLetter]) -> None:
+def _print_dead_letters(ctx: typer.Context, dead_letters: list[DeadLetter]) -> None:
     now = session(ctx).clock.now()
     rows = [
         (
-            letter["message_id"],
-            relative(letter["sent_at"], now),
-            letter["problem"] or ", ".join(letter["about"]),
+            dead_letter["message_id"],
+            relative(dead_letter["sent_at"], now),
+            dead_letter["problem"] or ", ".join(dead_letter["about"]),
         )
-        for letter in letters
+        for dead_letter in dead_letters
     ]
     if rows:
         console().print(output.table(("MESSAGE", "SENT", "ABOUT"), rows))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from common.platform.dead_letters import EXECUTIONS, DeadLetters, HandledLetters, audit_letters
+from common.platform.dead_letters import EXECUTIONS, DeadLetters, HandledDeadLetters, audit_dead_letters
 from common.storage import aws
 from common.tenants.audit import Audit, AuditedCommit
 from minute8.cli.options import AsJson
@@ -28,12 +28,12 @@ def redrive(
     """Send the executions of the dead-letter queue again; other messages stay there. Needs AWS credentials."""
     sqs = aws.sqs()
     url = sqs.get_queue_url(QueueName=f"minute8-{stage}-{EXECUTIONS}")["QueueUrl"]
-    letters, clock = DeadLetters(sqs, url), session(ctx).clock
+    dead_letters, clock = DeadLetters(sqs, url), session(ctx).clock
     if dry_run:
-        done = letters.peek(EXECUTIONS, limit)
+        done = dead_letters.peek(EXECUTIONS, limit)
     else:
-        done = letters.redrive(EXECUTIONS, limit, discard_garbage=discard_garbage)
-        audit_letters(
+        done = dead_letters.redrive(EXECUTIONS, limit, discard_garbage=discard_garbage)
+        audit_dead_letters(
             AuditedCommit(Audit(table("tenants", stage)), clock=clock), EXECUTIONS, done, clock.now()
         )
     if as_json:
@@ -46,13 +46,14 @@ def redrive(
     console().print(f"{done.count} dead letters, {len(done.moved)} moved{discarded}{more}")
 
 
-def _rows(done: HandledLetters) -> list[dict[str, str]]:
-    """Each letter with what became of it; `found` if a dry run would move it."""
+def _rows(done: HandledDeadLetters) -> list[dict[str, str]]:
+    """Each dead letter with what became of it; `found` if a dry run would move it."""
     results = [
-        *(("moved", letter) for letter in done.moved),
-        *(("discarded", letter) for letter in done.discarded),
-        *(("left" if letter.problem else "found", letter) for letter in done.remaining),
+        *(("moved", dead_letter) for dead_letter in done.moved),
+        *(("discarded", dead_letter) for dead_letter in done.discarded),
+        *(("left" if dead_letter.problem else "found", dead_letter) for dead_letter in done.remaining),
     ]
     return [
-        {"result": result, "what": letter.problem or ", ".join(letter.about)} for result, letter in results
+        {"result": result, "what": dead_letter.problem or ", ".join(dead_letter.about)}
+        for result, dead_letter in results
     ]

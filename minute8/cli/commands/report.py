@@ -24,7 +24,7 @@ def report(
     current = session(ctx)
     deployment = connect(stage, current.clock, api_url(current.url, current.profile))
     now = current.clock.now()
-    read = read_report(deployment.tables(), stage, hour_of(int(now)), now, deployment.letters())
+    read = read_report(deployment.tables(), stage, hour_of(int(now)), now, deployment.dead_letters())
     if as_json:
         print_json(asdict(read))
     else:

@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, str] = {
     "webhook-secret": ".keys:webhook_secret",
     "subscriptions": ".subscriptions:app",
     "tenants": ".tenants:app",
-    "holds": ".operations:holds_app",
+    "blocks": ".operations:blocks_app",
     "unrecorded": ".operations:unrecorded_app",
     "operator-keys": ".keys:operator_app",
     "dead-letters": ".operations:dead_letters_app",

@@ -154,7 +154,7 @@ def overview(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="List at most this many.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """List tenants with their use of quotas and their runs of a day, and what is held; needs an operator key."""
+    """List tenants with their use of quotas and their runs of a day, and what is blocked; needs an operator key."""
     from_at, until_at = range_of(since, until, session(ctx).clock.now())
     with operator_api(ctx) as operator:
         query: dict[str, Any] = {"from_at": from_at, "until_at": until_at, "problems": problems, "sort": sort}
@@ -177,8 +177,8 @@ def overview(
         f"{totals['not_running']} with jobs that do not run",
         highlight=False,
     )
-    for hold in shown["holds"]:
-        console().print(f"held {hold['pattern']} {hold['note']}".rstrip(), highlight=False)
+    for block in shown["blocks"]:
+        console().print(f"blocked {block['pattern']} {block['note']}".rstrip(), highlight=False)
     rows = [_overview_row(tenant) for tenant in tenants]
     columns = (
         "TENANT",

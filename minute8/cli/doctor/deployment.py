@@ -114,7 +114,7 @@ class Deployment:
         """The executions queue; its address is looked up when something is sent."""
         return on_first_use(lambda: ExecutionsQueue(self.client("sqs"), self._executions_url(), self.clock))
 
-    def letters(self) -> DeadLetters:
+    def dead_letters(self) -> DeadLetters:
         """The dead letters of all queues; their addresses are looked up when something is read."""
         return on_first_use(lambda: DeadLetters(self.client("sqs"), self._executions_url()))
 

@@ -18,7 +18,7 @@ _TICK_TIMEOUT_S: Final = 120
 _REPAIR_SHOWS_WITHIN_S: Final = 60
 _EXAMINE_AGAIN_S: Final = 5
 # A tick repairs the findings of these checks.
-_CHECKS_REPAIRED_BY_TICK: Final = ("mark", "unfinished planning")
+_CHECKS_REPAIRED_BY_TICK: Final = ("planned until", "unfinished planning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +132,28 @@ def _looks_back(finding: Finding) -> Finding:
 
 
 def tick(deployment: Deployment) -> Repair:
-    """Start a tick, and wait until the mark has moved or is as far as a tick takes it. An extra tick does no harm.
+    """Start a tick, and wait until planned_until has moved or is as far as a tick takes it. An extra tick does no harm.
 
-    A registration makes the mark of a new stage, that of the canary's job too: then a tick has nothing to plan.
+    A registration makes planned_until of a new stage, that of the canary's job too: then a tick has nothing to plan.
     """
 
     def run() -> None:
         clock, index = deployment.clock, deployment.planning().index()
-        before = index.mark()
+        before = index.progress()
         deployment.client("lambda").invoke(
             FunctionName=deployment.called_arn("scheduler"), InvocationType="Event"
         )
         until = clock.now() + _TICK_TIMEOUT_S
         while clock.now() < until:
             clock.sleep(2)
-            mark = index.mark()
-            if mark is None or mark.is_open:
+            progress = index.progress()
+            if progress is None or progress.is_open:
                 continue
-            has_moved = before is None or mark.planned_until != before.planned_until
-            if has_moved or mark.planned_until >= planning_end(clock.now()):
+            has_moved = before is None or progress.planned_until != before.planned_until
+            if has_moved or progress.planned_until >= planning_end(clock.now()):
                 return
         raise TimeoutError(
-            f"no tick has moved the mark within {_TICK_TIMEOUT_S} s; look at the log of {deployment.named('scheduler')}"
+            f"no tick moved planned_until within {_TICK_TIMEOUT_S} s; see the log of {deployment.named('scheduler')}"
         )
 
     function = deployment.named("scheduler")

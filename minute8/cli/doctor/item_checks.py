@@ -33,7 +33,7 @@ from common.storage.stored import read
 from common.storage.table import Query, Tables
 from common.storage.wire import DAMAGE, Item
 from common.tenants.audit import Audit, Entry
-from common.tenants.rules_cache import holds_of
+from common.tenants.rules_cache import blocks_of
 from common.tenants.secrets import Secret
 from common.timing.instants import DAY_S
 from common.truth.contradiction import (
@@ -111,9 +111,9 @@ def _deletion(item: Item) -> keys.Key:
     return keys.deletion(read(item, Deletion).tenant_id)
 
 
-def _holds(item: Item) -> keys.Key:
-    holds_of(item)
-    return keys.HOLDS
+def _blocks(item: Item) -> keys.Key:
+    blocks_of(item)
+    return keys.BLOCKS
 
 
 _OWN: Final[Callable[[str], str]] = str
@@ -131,7 +131,7 @@ OF_TENANTS: Final = (
 )
 OF_PLATFORM: Final = (
     Kind("tenants", lambda _: keys.DELETIONS, "", _deletion),
-    Kind("tenants", lambda _: keys.HOLDS["pk"], "", _holds),
+    Kind("tenants", lambda _: keys.BLOCKS["pk"], "", _blocks),
 )
 
 

@@ -124,13 +124,13 @@ def _lets_in(statement: dict[str, Any], rule_arn: str) -> bool:
 
 def time_zones(deployment: Deployment) -> Iterator[Finding]:
     """Whether this machine's previews and the deployment's ticks use the same time zone rules."""
-    mark = deployment.planning().index().mark()
-    if mark is None or not mark.tzdata:
+    progress = deployment.planning().index().progress()
+    if progress is None or not progress.tzdata:
         yield not_checked("no tick has said yet which time zone database it plans by")
-    elif mark.tzdata != TZDATA_VERSION:
-        newer = "this machine" if mark.tzdata < TZDATA_VERSION else "the deployment"
+    elif progress.tzdata != TZDATA_VERSION:
+        newer = "this machine" if progress.tzdata < TZDATA_VERSION else "the deployment"
         yield warning(
-            f"ticks plan by tzdata {mark.tzdata}, this machine previews by {TZDATA_VERSION}",
+            f"ticks plan by tzdata {progress.tzdata}, this machine previews by {TZDATA_VERSION}",
             f"{newer} has the newer rules: "
             + (DEPLOY if newer == "this machine" else "update this checkout"),
         )
@@ -140,12 +140,12 @@ def time_zones(deployment: Deployment) -> Iterator[Finding]:
 
 def sdk(deployment: Deployment) -> Iterator[Finding]:
     """Whether the functions run with the version of the AWS SDK that Minute8 was tested with."""
-    mark = deployment.planning().index().mark()
-    if mark is None or not mark.sdk:
+    progress = deployment.planning().index().progress()
+    if progress is None or not progress.sdk:
         yield not_checked("no tick has said yet which version of botocore it runs with")
-    elif mark.sdk != SDK:
+    elif progress.sdk != SDK:
         yield warning(
-            f"the last tick ran with botocore {mark.sdk}, and this version was tested with {SDK}", DEPLOY
+            f"the last tick ran with botocore {progress.sdk}, and this version was tested with {SDK}", DEPLOY
         )
     else:
-        yield ok(f"botocore {mark.sdk}, as tested")
+        yield ok(f"botocore {progress.sdk}, as tested")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from common.platform.dead_letters import audit_letters
+from common.platform.dead_letters import audit_dead_letters
 from common.platform.findings import DEPLOY, RESTORE, Finding, Repair, failed, ok, repairable, warning
 from common.platform.run_again import MAX_RUN, RunAgain, by_job
 from common.tenants.audit import Audit, AuditedCommit
@@ -17,7 +17,7 @@ from minute8.cli.output import plural
 
 # Due but not yet received: a full batch for each of a hundred executors, a second or two of work.
 _BACKLOG: Final = 1_000
-_MAX_REPAIRED_LETTERS: Final = 1_000
+_MAX_REPAIRED_DEAD_LETTERS: Final = 1_000
 
 
 def queue(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
@@ -70,11 +70,11 @@ def dead_letters(deployment: Deployment, feed: Feed) -> Iterator[Finding]:
 
 def _sort_out(deployment: Deployment, queue: str) -> str:
     """Send them again or discard them, and note it in the audit. Returns the counts as text."""
-    done = deployment.letters().redrive(queue, _MAX_REPAIRED_LETTERS, discard_garbage=True)
+    done = deployment.dead_letters().redrive(queue, _MAX_REPAIRED_DEAD_LETTERS, discard_garbage=True)
     commit = AuditedCommit(Audit(deployment.tenants_table()), clock=deployment.clock)
-    audit_letters(commit, queue, done, deployment.clock.now())
+    audit_dead_letters(commit, queue, done, deployment.clock.now())
     counts = {"moved": done.moved, "discarded": done.discarded, "left": done.remaining}
-    text = ", ".join(f"{len(letters)} {word}" for word, letters in counts.items() if letters)
+    text = ", ".join(f"{len(dead_letters)} {word}" for word, dead_letters in counts.items() if dead_letters)
     first = f"; the first that was discarded: {done.discarded[0].problem}" if done.discarded else ""
     return text + first + ("; there may be more: repeat it" if done.more else "")
 

@@ -22,6 +22,15 @@ from minute8.api.services import Services
 from minute8.eventbridge.api.operation import Operation, SchedulerRequest
 from minute8.eventbridge.errors import AwsInvalid
 from minute8.eventbridge.groups import ScheduleGroups
+from minute8.eventbridge.imported_from import (
+    imported_from_of,
+    is_known,
+    of_deleted,
+    requests_of,
+    schedule_of,
+    target_arn_in,
+    with_known,
+)
 from minute8.eventbridge.mapping import (
     DEFAULT_MAX_AGE_S,
     DEFAULT_RETRIES,
@@ -30,15 +39,6 @@ from minute8.eventbridge.mapping import (
     with_aws_names,
 )
 from minute8.eventbridge.names import DEFAULT_GROUP, job_id_of, job_id_prefixes
-from minute8.eventbridge.origin import (
-    is_known,
-    of_deleted,
-    origin_of,
-    requests_of,
-    schedule_of,
-    target_arn_in,
-    with_known,
-)
 from minute8.eventbridge.shapes import (
     CLIENT_TOKEN,
     MAX_RESULTS,
@@ -96,21 +96,23 @@ class ScheduleWrite:
         return cls(request.tenant, group, name, arn, fields, token)
 
     def store(self, services: Services, change: Change) -> Mapping[str, Any]:
-        """Store the job that `change` returns, with its origin. Returns the answer: the ARN."""
+        """Store the job that `change` returns, with its `imported_from`. Returns the answer: the ARN."""
         definition = definition_of(self.fields, self.arn)
         if self.is_disabled:
             definition["state"] = PAUSED
 
-        def with_origin(old: Job | None, define: Callable[[], Job], now: float) -> Job:
+        def with_import(old: Job | None, define: Callable[[], Job], now: float) -> Job:
             new = change(old, define, now)
             if new is old:
                 return new
-            origin = origin_of(self.group, self.name, self.fields, new.payload.value, requests_of(old))
-            return structs.replace(new, origin=with_known(origin, self.token, now))
+            imported_from = imported_from_of(
+                self.group, self.name, self.fields, new.payload.value, requests_of(old)
+            )
+            return structs.replace(new, imported_from=with_known(imported_from, self.token, now))
 
         try:
             services.registry.replace_with(
-                self.tenant, job_id_of(self.group, self.name), definition, with_origin
+                self.tenant, job_id_of(self.group, self.name), definition, with_import
             )
         except InvalidInput as error:
             raise with_aws_names(error) from None
@@ -139,7 +141,7 @@ def update(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
 
     def change(old: Job | None, define: Callable[[], Job], now: float) -> Job:
         before = _existing(old, write.name)
-        if is_known(before.origin, write.token):
+        if is_known(before.imported_from, write.token):
             return before
         # A changed rate counts from now on.
         new = define()
@@ -168,12 +170,12 @@ def delete(services: Services, request: SchedulerRequest) -> Mapping[str, Any]:
         if old is not None and old.state == DELETED and is_known(requests_of(old), token):
             return old
         job = _existing(old, name)
-        if is_known(job.origin, token):
+        if is_known(job.imported_from, token):
             if client_token:
                 raise UndoneSince("schedule", name, is_creation=False)
             return job
         tombstone = deleted(job, now)
-        return structs.replace(tombstone, origin=with_known(of_deleted(requests_of(job)), token, now))
+        return structs.replace(tombstone, imported_from=with_known(of_deleted(requests_of(job)), token, now))
 
     services.store.change(request.tenant, job_id_of(group, name), change)
     return {}
@@ -215,13 +217,13 @@ def list_page(services: Services, request: SchedulerRequest) -> Mapping[str, Any
     for seen, item in enumerate(_jobs_after(services, request.tenant, job_id_prefixes(group, prefix), after)):
         if seen == MAX_JOBS_READ or len(page) == limit:
             return {"Schedules": page, "NextToken": write_cursor(request.tenant, list_name, last)}
-        last, origin = item["job_id"], item.get("origin")
+        last, imported_from = item["job_id"], item.get("imported_from")
         if (
-            origin
-            and "request" in origin
+            imported_from
+            and "request" in imported_from
             and item["state"] != DELETED
-            and group in (None, origin["group"])
-            and origin["name"].startswith(prefix)
+            and group in (None, imported_from["group"])
+            and imported_from["name"].startswith(prefix)
             and state in (None, _state(item["state"]))
         ):
             page.append(_summary(request, item))
@@ -283,7 +285,7 @@ def _jobs_after(
     services: Services, tenant: str, prefixes: tuple[str, ...], after: str
 ) -> Iterator[Mapping[str, Any]]:
     """The tenant's jobs with these prefixes after an id, in the order of their ids. Tombstones are among them."""
-    attributes = ("job_id", "origin", "state", "created_at", "updated_at")
+    attributes = ("job_id", "imported_from", "state", "created_at", "updated_at")
     for prefix in prefixes:
         if after >= prefix and not after.startswith(prefix):
             continue  # all jobs with this prefix come before
@@ -300,15 +302,15 @@ def _jobs_after(
 
 
 def _summary(request: SchedulerRequest, item: Mapping[str, Any]) -> dict[str, Any]:
-    origin = item["origin"]
+    imported_from = item["imported_from"]
     return {
-        "Arn": request.account.schedule_arn(origin["group"], origin["name"]),
+        "Arn": request.account.schedule_arn(imported_from["group"], imported_from["name"]),
         "CreationDate": item["created_at"],
-        "GroupName": origin["group"],
+        "GroupName": imported_from["group"],
         "LastModificationDate": item["updated_at"],
-        "Name": origin["name"],
+        "Name": imported_from["name"],
         "State": _state(item["state"]),
-        "Target": {"Arn": target_arn_in(origin)},
+        "Target": {"Arn": target_arn_in(imported_from)},
     }
 
 

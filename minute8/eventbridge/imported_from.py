@@ -1,7 +1,7 @@
-"""The origin of a job: what the job keeps of its schedule, so that GetSchedule returns what was created. Pure.
+"""The `imported_from` of a job: what the job keeps of its schedule, so that GetSchedule returns what was created. Pure.
 
-The origin has the schedule's names, and the parts of the request that the job does not hold. When Minute8's own API
-changes the job for the first time, `written` gets a hash of each part of the job. The hashes tell which parts changed.
+`imported_from` has the schedule's names, and the parts of the request that the job does not hold. When Minute8's own
+API changes the job for the first time, `written` gets a hash of each part of the job. The hashes tell which changed.
 """
 
 from __future__ import annotations
@@ -39,40 +39,42 @@ _NOT_STORED: Final = ("Name", "GroupName", "ClientToken", "State")
 # One encoder for all: json.dumps makes one for each value.
 _SORTED: Final = json.JSONEncoder(sort_keys=True)
 
-Origin = Mapping[str, Any]
+ImportedFrom = Mapping[str, Any]
 
 
-def schedule_of(job: Job | None) -> Origin | None:
-    """The origin of a job that is a schedule; None for other jobs and for deleted ones."""
-    origin = job.origin if job is not None and exists(job) else None
-    return origin if origin and "request" in origin else None
+def schedule_of(job: Job | None) -> ImportedFrom | None:
+    """The `imported_from` of a job that is a schedule; None for other jobs and for deleted ones."""
+    imported_from = job.imported_from if job is not None and exists(job) else None
+    return imported_from if imported_from and "request" in imported_from else None
 
 
-def requests_of(job: Job | None) -> Origin:
+def requests_of(job: Job | None) -> ImportedFrom:
     """The requests about a job of this id, as `known`."""
-    origin = (job.origin if job else None) or {}
-    return {"known": origin.get("known", "")}
+    imported_from = (job.imported_from if job else None) or {}
+    return {"known": imported_from.get("known", "")}
 
 
-def kept_origin(old: Job | None, new: Job, now: float) -> Origin | None:
-    """The origin of a changed job as it is stored.
+def kept_imported_from(old: Job | None, new: Job, now: float) -> ImportedFrom | None:
+    """The `imported_from` of a changed job as it is stored.
 
     A schedule has hashes once another API changes it. Other jobs keep only the requests that still count.
     """
-    origin = new.origin
-    if origin and "kind" in origin:
+    imported_from = new.imported_from
+    if imported_from and "kind" in imported_from:
         if new.state == DELETED:
-            return of_deleted(origin)
-        changed_elsewhere = old is not None and origin is old.origin and "written" not in origin
-        return with_hashes(origin, old) if old and changed_elsewhere else origin
+            return of_deleted(imported_from)
+        changed_elsewhere = (
+            old is not None and imported_from is old.imported_from and "written" not in imported_from
+        )
+        return with_hashes(imported_from, old) if old and changed_elsewhere else imported_from
     former = still_known(requests_of(old), now)
     return {"known": former} if former else None
 
 
-def origin_of(
-    group: str, name: str, request: Mapping[str, Any], payload: Any, before: Origin | None
+def imported_from_of(
+    group: str, name: str, request: Mapping[str, Any], payload: Any, before: ImportedFrom | None
 ) -> dict[str, Any]:
-    """The origin of a job that the request made. `before` is the origin of the job that it replaces.
+    """The `imported_from` of a job that the request made. `before` is the `imported_from` of the job that it replaces.
 
     Raises InvalidInput if the request is too long to be kept.
     """
@@ -89,43 +91,45 @@ def origin_of(
         raise InvalidInput(
             "Target.Input", f"makes a schedule of {size} bytes", accepted=f"at most {MAX_BYTES}"
         )
-    origin = {"kind": KIND, "group": group, "name": name, "known": (before or {}).get("known", "")}
+    imported_from = {"kind": KIND, "group": group, "name": name, "known": (before or {}).get("known", "")}
     if (stored := StoredText(text)).is_large:  # of a universal target, whose Input is in it
-        return origin | {"request": stored, "target_arn": target["Arn"]}
-    return origin | {"request": text}
+        return imported_from | {"request": stored, "target_arn": target["Arn"]}
+    return imported_from | {"request": text}
 
 
-def with_hashes(origin: Origin, job: Job) -> Origin:
-    """The origin with `written`, before another API changes the job for the first time."""
-    return {**origin, "written": " ".join(f"{part}={text}" for part, text in _hashes(job).items())}
+def with_hashes(imported_from: ImportedFrom, job: Job) -> ImportedFrom:
+    """The `imported_from` with `written`, before another API changes the job for the first time."""
+    return {**imported_from, "written": " ".join(f"{part}={text}" for part, text in _hashes(job).items())}
 
 
-def with_known(origin: Origin, token: str, now: float) -> dict[str, Any]:
-    """The origin with this request among the known ones."""
-    fresh = still_known(origin, now).split()
-    return {**origin, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MAX_KNOWN:])}
+def with_known(imported_from: ImportedFrom, token: str, now: float) -> dict[str, Any]:
+    """The `imported_from` with this request among the known ones."""
+    fresh = still_known(imported_from, now).split()
+    return {**imported_from, "known": " ".join([*fresh, f"{token}@{int(now)}"][-MAX_KNOWN:])}
 
 
-def still_known(origin: Origin, now: float) -> str:
-    """The requests that the origin knows, without those that are too old."""
+def still_known(imported_from: ImportedFrom, now: float) -> str:
+    """The requests that the `imported_from` knows, without those that are too old."""
     return " ".join(
-        request for request in origin["known"].split() if int(request.partition("@")[2]) > now - KNOWN_FOR_S
+        request
+        for request in imported_from["known"].split()
+        if int(request.partition("@")[2]) > now - KNOWN_FOR_S
     )
 
 
-def of_deleted(origin: Origin) -> dict[str, Any]:
-    """The origin of a deleted job: the requests that must not take effect again."""
-    return {"kind": KIND, "known": origin["known"]}
+def of_deleted(imported_from: ImportedFrom) -> dict[str, Any]:
+    """The `imported_from` of a deleted job: the requests that must not take effect again."""
+    return {"kind": KIND, "known": imported_from["known"]}
 
 
-def is_known(origin: Origin | None, token: str) -> bool:
+def is_known(imported_from: ImportedFrom | None, token: str) -> bool:
     """Whether this request changed the schedule before."""
-    return origin is not None and f"{token}@" in origin["known"]
+    return imported_from is not None and f"{token}@" in imported_from["known"]
 
 
 def texts_of_request(job: Job) -> list[StoredText]:
     """The texts that `request_in` needs, in its order. The job is a schedule."""
-    request = (job.origin or {})["request"]
+    request = (job.imported_from or {})["request"]
     return [request if isinstance(request, StoredText) else StoredText(request), job.payload]
 
 
@@ -138,19 +142,19 @@ def request_in(request_text: str, payload: str) -> dict[str, Any]:
     return request
 
 
-def target_arn_in(origin: Origin) -> str:
+def target_arn_in(imported_from: ImportedFrom) -> str:
     """The ARN of the target that the request named. No large text is read."""
-    if "target_arn" in origin:
-        return str(origin["target_arn"])
-    return str(json.loads(origin["request"])["Target"]["Arn"])
+    if "target_arn" in imported_from:
+        return str(imported_from["target_arn"])
+    return str(json.loads(imported_from["request"])["Target"]["Arn"])
 
 
 def changed_parts(job: Job) -> Sequence[str]:
     """The fields of the job that changed since the request. The job is a schedule."""
-    origin = job.origin or {}
-    if "written" not in origin:
+    imported_from = job.imported_from or {}
+    if "written" not in imported_from:
         return ()
-    written, now = dict(part.split("=") for part in origin["written"].split()), _hashes(job)
+    written, now = dict(part.split("=") for part in imported_from["written"].split()), _hashes(job)
     return [part for part in JOB_FIELDS if written[part] != now[part]]
 
 

@@ -42,9 +42,9 @@ class LetterBox:
         return [*self.queues.get(_url(queue), {}).values()]
 
     def put(self, queue: str, *bodies: str) -> None:
-        letters = self.queues.setdefault(_url(queue), {})
+        dead_letters = self.queues.setdefault(_url(queue), {})
         fresh = {f"m{next(self.numbers)}": body for body in bodies}
-        letters |= fresh
+        dead_letters |= fresh
         self.sent_at |= dict.fromkeys(fresh, self.now)
 
     def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -58,9 +58,9 @@ class LetterBox:
     ) -> dict[str, Any]:
         """A short poll finds none: SQS asks only some of its servers then. A long poll does not wait here."""
         self._exists(QueueUrl)
-        letters = self.queues.get(QueueUrl, {}) if WaitTimeSeconds else {}
+        dead_letters = self.queues.get(QueueUrl, {}) if WaitTimeSeconds else {}
         visible = [
-            (key, body) for key, body in letters.items() if key not in self.hidden or key in self.again
+            (key, body) for key, body in dead_letters.items() if key not in self.hidden or key in self.again
         ]
         messages = [
             {
@@ -80,10 +80,10 @@ class LetterBox:
 
     def delete_message_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:
         assert 0 < len(Entries) <= 10
-        letters = self.queues[QueueUrl]
-        deleted = [entry for entry in Entries if letters[entry["ReceiptHandle"]] not in self.kept]
+        dead_letters = self.queues[QueueUrl]
+        deleted = [entry for entry in Entries if dead_letters[entry["ReceiptHandle"]] not in self.kept]
         for entry in deleted:
-            del letters[entry["ReceiptHandle"]]
+            del dead_letters[entry["ReceiptHandle"]]
         return _answer(Entries, deleted)
 
     def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Guards of the job store: conditions and writes of other data, in the transaction that changes jobs.
+"""Preconditions of the job store: conditions and writes of other data, in the transaction that changes jobs.
 
 What jobs may name, such as a calendar, is deleted only if no job names it: it would be unknown what a job that names a
 missing one means. So a deletion marks the item, reads the jobs, and deletes the item only if the mark is still its own.
@@ -32,7 +32,7 @@ DELETING: Final = "deleting"
 _NOT_DELETING: Final = PRESENT & Attribute(DELETING).is_absent
 
 
-class Guard(Protocol):
+class Precondition(Protocol):
     """A condition of other data on a change of jobs. The methods of this class accept every change."""
 
     def revised(self, old: Job | None, new: Job, now: float) -> Job:
@@ -43,11 +43,11 @@ class Guard(Protocol):
         """Add conditions and writes to the transaction of the changes."""
 
     def explain(self, failed: keys.Key) -> None:
-        """Raise the reason if the condition of the item at `failed` is this guard's, and still does not hold."""
+        """Raise the reason if the condition of the item at `failed` is this precondition's, and still does not hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class NamedItems(Guard):
+class NamedItems(Precondition):
     """An item that a job newly names, such as a calendar, stays until the job is stored.
 
     `names` are those of a job. `field` is the field of a definition that an error names.
@@ -84,7 +84,7 @@ class NamedItems(Guard):
 
 
 def named_calendars(jobs: Table) -> NamedItems:
-    """The guard of the calendars that jobs name."""
+    """The precondition of the calendars that jobs name."""
     return NamedItems(
         "calendar",
         jobs,
@@ -95,7 +95,7 @@ def named_calendars(jobs: Table) -> NamedItems:
 
 
 def named_secrets(tenants: Table) -> NamedItems:
-    """The guard of the secrets that jobs name."""
+    """The precondition of the secrets that jobs name."""
     return NamedItems("secret", tenants, keys.secret, lambda job: job.secrets, "job")
 
 

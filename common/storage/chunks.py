@@ -1,7 +1,7 @@
-"""A text that is too long for one item: some items with portions of it, and a head item that names them.
+"""A text that is too long for one item: some items with chunks of it, and a head item that names them.
 
-Portions are never changed. A new version writes its own portions, and then the head, on the condition that the head is
-still the one that was read. So a reader never sees portions of two versions.
+Chunks are never changed. A new version writes its own chunks, and then the head, on the condition that the head is
+still the one that was read. So a reader never sees chunks of two versions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Head(Struct, frozen=True):
     """A head. Each kind of text has its own, with more attributes."""
 
     token: str = ""
-    portions: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
     expires_at: int = 0
 
 
@@ -35,8 +35,8 @@ HeadOf = TypeVar("HeadOf", bound=Head)
 
 
 @dataclass(frozen=True, slots=True)
-class Portions(Generic[HeadOf]):
-    """The items of one such text. `key` gives the key of a portion by its name; the head's name is empty."""
+class Chunks(Generic[HeadOf]):
+    """The items of one such text. `key` gives the key of a chunk by its name; the head's name is empty."""
 
     table: Table
     key: Callable[[str], Key]
@@ -48,7 +48,7 @@ class Portions(Generic[HeadOf]):
         return self._readable(item) if item else None
 
     def read(self, names: Sequence[str]) -> list[str] | None:
-        """The texts of some portions, in no order; None if one of them is gone or damaged."""
+        """The texts of some chunks, in no order; None if one of them is gone or damaged."""
         items = list(self.table.get_many([self.key(name) for name in names]))
         try:
             return None if len(items) < len(names) else [unpacked(item["data"]) for item in items]
@@ -65,23 +65,23 @@ class Portions(Generic[HeadOf]):
         kept: Sequence[str] = (),
         dropped: Sequence[str] = (),
     ) -> Item | None:
-        """Store new portions besides those `kept`, then the head, and remove those `dropped`.
+        """Store new chunks besides those `kept`, then the head, and remove those `dropped`.
 
         `replaces` is the token of the head that was read; empty: there was none. Returns the new head; None: another
         was faster, and that one's text stays.
         """
         token = secrets.token_hex(4)
-        portions = {f"{token}#{n}": text for n, text in enumerate(texts)}
-        for name, text in portions.items():
+        chunks = {f"{token}#{n}": text for n, text in enumerate(texts)}
+        for name, text in chunks.items():
             self.table.put({**self.key(name), "data": packed(text), "expires_at": expires_at})
-        names = [*kept, *portions]
-        item: Item = {**self.key(""), **head, "token": token, "portions": names, "expires_at": expires_at}
+        names = [*kept, *chunks]
+        item: Item = {**self.key(""), **head, "token": token, "chunks": names, "expires_at": expires_at}
         as_read = Attribute("token") == replaces if replaces else self.table.absent
         try:
             self.table.put(item, as_read)
         except ConditionFailed as refused:
             if not refused.is_of("token", token) and not self._replace_damaged(refused.existing, item):
-                self._remove(portions)
+                self._remove(chunks)
                 return None
         self._remove(dropped)
         return item

@@ -1,4 +1,4 @@
-"""A mark that is further ahead than a tick can plan: found, moved back, and nothing due is lost or sent in a flood."""
+"""A planned_until further ahead than a tick can plan is moved back: what is due is not lost, or sent in a flood."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from common.history.expected import OVERDUE
 from common.history.expected_runs import ExpectedQuery, ExpectedRuns
 from common.platform.findings import Level
-from common.platform.planning_checks import check_mark
+from common.platform.planning_checks import check_progress
 from common.storage import keys
 from common.storage.wire import Expression
 from common.tenants.audit import Audit
@@ -25,7 +25,7 @@ def put_ahead(world: World, seconds: int = 30 * DAY_S) -> int:
     """What a wrong clock or a person would write. Returns the instant."""
     ahead = int(world.clock.now()) + seconds
     change = Expression("SET #planned_until = :at, #planning_until = :at", {":at": ahead})
-    world.table("due").update(keys.MARK, change)
+    world.table("due").update(keys.PROGRESS, change)
     return ahead
 
 
@@ -36,9 +36,9 @@ def test_a_tick_moves_the_mark_back_and_plans_what_was_missed(world: World) -> N
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     due = [run["due_at"] for run in world.run_items("alice", "minutely")]
     assert sorted(due) == list(range(min(due), at("2026-11-21T04:00:01Z"), 60))
-    mark = world.index.mark()
-    assert mark
-    assert (mark.planned_until, mark.moved_back_from) == (at("2026-11-21T04:10:00Z"), ahead)
+    progress = world.index.progress()
+    assert progress
+    assert (progress.planned_until, progress.moved_back_from) == (at("2026-11-21T04:10:00Z"), ahead)
 
 
 @pytest.mark.parametrize("ahead_s", [300, 600, 1_800, 7_000])
@@ -50,14 +50,14 @@ def test_a_gap_that_a_moved_mark_leaves_is_planned_by_the_next_tick(world: World
             "alice", catch_up, job(every=60, anchor="2026-11-21T00:00:00Z", catch_up=catch_up)
         )
     world.run_until("2026-11-21T03:20:00Z", ticks=True)
-    mark = world.index.mark()
-    assert mark
-    moved = mark.planned_until + ahead_s
+    progress = world.index.progress()
+    assert progress
+    moved = progress.planned_until + ahead_s
     world.table("due").update(
-        keys.MARK, Expression("SET #planned_until = :at, #planning_until = :at", {":at": moved})
+        keys.PROGRESS, Expression("SET #planned_until = :at, #planning_until = :at", {":at": moved})
     )
-    messages = [finding.message for finding in check_mark(Desk(world))]
-    assert ("something else has moved the mark" in messages[0]) or "further ahead" in messages[0]
+    messages = [finding.message for finding in check_progress(Desk(world))]
+    assert ("something else has moved planned_until" in messages[0]) or "further ahead" in messages[0]
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     for name in ("none", "all"):
         covered: set[int] = set()
@@ -65,7 +65,8 @@ def test_a_gap_that_a_moved_mark_leaves_is_planned_by_the_next_tick(world: World
             covered |= set(range(run.get("skipped_from_at", run["fire_at"]), run["fire_at"] + 1, 60))
         assert set(range(begin, at("2026-11-21T04:00:00Z"), 60)) <= covered, name
     assert all(
-        "ahead" not in str(finding) or finding.level == Level.WARNING for finding in check_mark(Desk(world))
+        "ahead" not in str(finding) or finding.level == Level.WARNING
+        for finding in check_progress(Desk(world))
     )
 
 
@@ -75,11 +76,11 @@ def test_a_mark_that_somebody_moves_loses_and_doubles_nothing(world: World, move
     for policy in ("none", "latest", "all"):
         world.registry.create("alice", policy, job(every=240, catch_up=policy))
     world.run_until("2026-11-21T10:24:30Z", ticks=True)
-    mark = world.index.mark()
-    assert mark
-    moved = mark.planned_until + moved_s
+    progress = world.index.progress()
+    assert progress
+    moved = progress.planned_until + moved_s
     world.table("due").update(
-        keys.MARK, Expression("SET #planned_until = :at, #planning_until = :at", {":at": moved})
+        keys.PROGRESS, Expression("SET #planned_until = :at, #planning_until = :at", {":at": moved})
     )
     until = at("2026-11-21T12:30:00Z")
     world.run_until(rfc3339(until), ticks=True)
@@ -113,10 +114,10 @@ def test_a_registration_under_a_mark_ahead_sends_no_flood(world: World) -> None:
 def test_the_bound(world: World, ahead_s: int, is_moved: bool) -> None:
     """At :20 a tick with a clock two hours ahead of this one plans to :30 of two hours later."""
     world.clock.sleep(at("2026-11-21T03:20:00Z") - world.clock.now())
-    world.index.ensure_mark(world.clock.now())
+    world.index.ensure_progress(world.clock.now())
     ahead = put_ahead(world, ahead_s)
-    mark = world.index.ensure_mark(world.clock.now())
-    assert (mark.planned_until != ahead) == is_moved
+    progress = world.index.ensure_progress(world.clock.now())
+    assert (progress.planned_until != ahead) == is_moved
 
 
 def test_a_window_recorded_ahead_is_not_believed(world: World) -> None:
@@ -125,19 +126,19 @@ def test_a_window_recorded_ahead_is_not_believed(world: World) -> None:
     for end in (true_end - 600, true_end, far):
         world.table("due").put({**keys.planned_window(end), "start": end - 600, "began_at": 0, "ended_at": 0})
     put_ahead(world)
-    assert world.index.ensure_mark(world.clock.now()).planned_until == true_end
+    assert world.index.ensure_progress(world.clock.now()).planned_until == true_end
 
 
 @pytest.mark.parametrize("ahead_s", [1_201, 30 * DAY_S])
 def test_the_doctor_names_it_before_and_after(world: World, ahead_s: int) -> None:
     world.run_until("2026-11-21T03:20:00Z", ticks=True)
     put_ahead(world, ahead_s)
-    (finding,) = check_mark(Desk(world))
+    (finding,) = check_progress(Desk(world))
     assert finding.level == Level.FAILED
     assert "further ahead than a tick can plan" in finding.message
     assert finding.repair
     finding.repair.do()
-    finding, *_ = check_mark(Desk(world))
+    finding, *_ = check_progress(Desk(world))
     assert finding.level == Level.WARNING
     assert "was moved back" in finding.message
 
@@ -146,7 +147,7 @@ def test_the_doctor_names_it_before_and_after(world: World, ahead_s: int) -> Non
 def test_a_mark_that_nobody_can_read_is_as_good_as_deleted(world: World, damage: dict[str, object]) -> None:
     world.registry.create("alice", "minutely", job(every=60, anchor="2026-11-21T00:00:00Z"))
     world.run_until("2026-11-21T03:20:00Z", ticks=True)
-    item = (world.table("due").get(keys.MARK) or {}) | damage
+    item = (world.table("due").get(keys.PROGRESS) or {}) | damage
     world.table("due").put({name: value for name, value in item.items() if value is not None})
     world.run_until("2026-11-21T04:00:00Z", ticks=True)
     due = [run["due_at"] for run in world.run_items("alice", "minutely")]

@@ -10,10 +10,10 @@ import { Ask, say } from "../ui/actions";
 import { Card, Empty, Found, Text, Time } from "../ui/parts";
 import { actions, type Column, List } from "../ui/table";
 
-type Letter = Shapes["DeadLetter"];
+type DeadLetter = Shapes["DeadLetter"];
 type Queue = Shapes["DeadLetterCount"]["queue"];
 type Verb = "redrive" | "discard";
-type Asked = { verb: Verb; queue: Queue; letter?: Letter };
+type Asked = { verb: Verb; queue: Queue; deadLetter?: DeadLetter };
 
 const TITLES: Record<Verb, string> = { redrive: "Send again", discard: "Discard" };
 
@@ -25,14 +25,14 @@ export function DeadLetters(): JSX.Element {
     <Card title="Dead letters">
       <Found found={found} lines={1}>
         {({ queues }) =>
-          queues.some((queue) => queue.letters) ? (
+          queues.some((queue) => queue.dead_letters) ? (
             queues
-              .filter((queue) => queue.letters)
-              .map(({ queue, letters }) => (
+              .filter((queue) => queue.dead_letters)
+              .map(({ queue, dead_letters }) => (
                 <div key={queue} class="apart">
                   <div class="actions">
                     <strong class="bad">
-                      {letters.toLocaleString("en")} of {queue}
+                      {dead_letters.toLocaleString("en")} of {queue}
                     </strong>
                     <button type="button" aria-expanded={shown === queue} onClick={() => show(queue)}>
                       Show
@@ -44,7 +44,7 @@ export function DeadLetters(): JSX.Element {
                       Discard all
                     </button>
                   </div>
-                  {shown === queue ? <Letters queue={queue} count={letters} ask={ask} /> : null}
+                  {shown === queue ? <DeadLettersOf queue={queue} count={dead_letters} ask={ask} /> : null}
                 </div>
               ))
           ) : (
@@ -57,55 +57,55 @@ export function DeadLetters(): JSX.Element {
   );
 }
 
-function Letters(props: { queue: Queue; count: number; ask: (asked: Asked) => void }): JSX.Element {
+function DeadLettersOf(props: { queue: Queue; count: number; ask: (asked: Asked) => void }): JSX.Element {
   const { queue } = props;
   const path = { queue };
-  const found = useLoad(`letters ${queue} ${props.count}`, (signal) =>
+  const found = useLoad(`dead letters ${queue} ${props.count}`, (signal) =>
     api().get("/v1/dead-letters/{queue}", { path, signal }),
   );
   return (
     <Found found={found} lines={2}>
-      {({ letters, more }) => (
+      {({ dead_letters, more }) => (
         <>
           <List
             label={`Dead letters of ${queue}`}
             columns={columns(queue, props.ask)}
-            rows={letters}
-            keyOf={(letter) => letter.message_id}
+            rows={dead_letters}
+            keyOf={(deadLetter) => deadLetter.message_id}
           />
-          {more ? <p class="hint">There may be more than these {letters.length}.</p> : null}
+          {more ? <p class="hint">There may be more than these {dead_letters.length}.</p> : null}
         </>
       )}
     </Found>
   );
 }
 
-function columns(queue: Queue, ask: (asked: Asked) => void): Column<Letter>[] {
+function columns(queue: Queue, ask: (asked: Asked) => void): Column<DeadLetter>[] {
   return [
-    { name: "Sent", cell: (letter) => <Time at={letter.sent_at} /> },
+    { name: "Sent", cell: (deadLetter) => <Time at={deadLetter.sent_at} /> },
     {
       name: "About",
       class: "wrap",
-      cell: (letter) => (
+      cell: (deadLetter) => (
         <>
-          {letter.about.map((line) => (
+          {deadLetter.about.map((line) => (
             <div key={line} class="mono">
               <Text>{line}</Text>
             </div>
           ))}
-          {letter.problem ? <Text most={400}>{letter.problem}</Text> : null}
-          {letter.about.length || letter.problem ? null : `${letter.bytes} bytes`}
+          {deadLetter.problem ? <Text most={400}>{deadLetter.problem}</Text> : null}
+          {deadLetter.about.length || deadLetter.problem ? null : `${deadLetter.bytes} bytes`}
         </>
       ),
     },
-    actions((letter) => (
+    actions((deadLetter) => (
       <div class="actions">
-        {letter.problem ? null : (
-          <button type="button" onClick={() => ask({ verb: "redrive", queue, letter })}>
+        {deadLetter.problem ? null : (
+          <button type="button" onClick={() => ask({ verb: "redrive", queue, deadLetter })}>
             Send again
           </button>
         )}
-        <button type="button" onClick={() => ask({ verb: "discard", queue, letter })}>
+        <button type="button" onClick={() => ask({ verb: "discard", queue, deadLetter })}>
           Discard
         </button>
       </div>
@@ -114,10 +114,10 @@ function columns(queue: Queue, ask: (asked: Asked) => void): Column<Letter>[] {
 }
 
 function Sure(props: Asked & { close: () => void; changed: () => void }): JSX.Element {
-  const { verb, queue, letter } = props;
+  const { verb, queue, deadLetter } = props;
   const act = async () => {
     const request = (since: { began_at?: string }) => {
-      const body = letter ? { message_ids: [letter.message_id], ...since } : { all: true, ...since };
+      const body = deadLetter ? { message_ids: [deadLetter.message_id], ...since } : { all: true, ...since };
       const asked = { path: { queue }, body };
       return verb === "redrive"
         ? api().post("/v1/dead-letters/{queue}/redrive", asked)
@@ -136,7 +136,7 @@ function Sure(props: Asked & { close: () => void; changed: () => void }): JSX.El
   return (
     <Ask title={TITLES[verb]} verb={TITLES[verb]} danger={verb === "discard"} act={act} close={props.close}>
       <p>
-        {letter ? "One message" : "All messages"} of <code>{queue}</code>.{" "}
+        {deadLetter ? "One message" : "All messages"} of <code>{queue}</code>.{" "}
         {verb === "redrive"
           ? "An execution that has run meanwhile does not run again. What cannot be read stays."
           : "They are deleted. An execution that has not run never will: it shows as no record."}
