@@ -216,7 +216,10 @@ function actionsOf(failed: Shapes["Run"]): Action[] {
     ...of("operator", "", ["Send all again", "Discard all"], { shows: dead_letters }),
     ...of("operator", "", [/^Send again/, /^Discard$/], {
       first: (main) => main.getByRole("button", { name: "Show" }),
-      shows: { ...dead_letters, "/dead-letters/executions": { queue: "executions", dead_letters: [DEAD_LETTER], more: false } },
+      shows: {
+        ...dead_letters,
+        "/dead-letters/executions": { queue: "executions", dead_letters: [DEAD_LETTER], more: false },
+      },
     }),
     ...of("operator", "", [/^Release/], {
       shows: { "/operator-overview": { blocks: [{ pattern: "*", note: "", blocked_at: PAST, by: "a person" }] } },

@@ -50,7 +50,7 @@ describe("findings of the platform", () => {
     const runbook = "https://wiki.example.com/runbook/planning-lag.md";
     const findings = [
       {
-        ...{ check: "planning", level: "failed", found: "the mark is an hour behind", remedy: "look at the ticks" },
+        ...{ check: "planning", level: "failed", found: "planning is an hour behind", remedy: "look at the ticks" },
         ...{ since_at: hoursAgo(3), runbook },
       },
       { check: "alarms", level: "ok", found: "no alarm is on", remedy: "", since_at: null, runbook: null },
@@ -61,7 +61,7 @@ describe("findings of the platform", () => {
     });
     await signIn(page, stage.keys.operator);
     const card = page.getByRole("region", { name: "Findings" });
-    const finding = card.getByRole("listitem").filter({ hasText: "the mark is an hour behind" });
+    const finding = card.getByRole("listitem").filter({ hasText: "planning is an hour behind" });
     await finding.getByText(/since .*, 3 h/).waitFor();
     await finding.getByText("look at the ticks").waitFor();
     const link = finding.getByRole("link", { name: runbook });

@@ -81,7 +81,9 @@ export async function throughAll(
 type DeadLettersDone = Pick<Shapes["DeadLettersDone"], "done" | "left" | "more" | "began_at">;
 
 /** Repeat a request until it met each dead letter that was there at the first one; what was sent since is passed over. */
-export async function eachOnce(request: (since: { began_at?: string }) => Promise<DeadLettersDone>): Promise<DeadLettersDone> {
+export async function eachOnce(
+  request: (since: { began_at?: string }) => Promise<DeadLettersDone>,
+): Promise<DeadLettersDone> {
   let answer = await request({});
   const sum = { ...answer };
   const stay = new Map(answer.left.map((deadLetter) => [deadLetter.message_id, deadLetter]));

@@ -1,4 +1,4 @@
-/** Targets that the platform blocks for all tenants: what, why and by whom; an operator holds and releases. */
+/** Targets that the platform blocks for all tenants: what, why and by whom; an operator blocks and releases. */
 
 import type { Shapes } from "minute8-client";
 import type { JSX } from "preact";
@@ -10,7 +10,13 @@ import { actions, type Column, List } from "../ui/table";
 
 type Blocked = Shapes["Block"];
 
-export function Blocks({ blocks, changed }: { blocks: readonly Blocked[] | undefined; changed: () => void }): JSX.Element {
+export function Blocks({
+  blocks,
+  changed,
+}: {
+  blocks: readonly Blocked[] | undefined;
+  changed: () => void;
+}): JSX.Element {
   const [adding, add] = useState(false);
   const [releasing, release] = useState<Blocked>();
   return (

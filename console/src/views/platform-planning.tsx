@@ -19,7 +19,7 @@ export function PlanningCard({ found }: { found: Loaded<Planning> }): JSX.Elemen
       <Found found={found}>
         {(data) => (
           <>
-            <Mark planning={data} />
+            <Progress planning={data} />
             {data.windows.length > 1 ? (
               <Plot
                 label="How long the planning of each window took"
@@ -100,22 +100,22 @@ export function Findings({ findings }: { findings: Planning["findings"] | undefi
   );
 }
 
-function Mark({ planning }: { planning: Planning }): JSX.Element {
-  const { mark, windows } = planning;
+function Progress({ planning }: { planning: Planning }): JSX.Element {
+  const { progress, windows } = planning;
   const [last] = windows;
   const latest = windows.length ? Math.min(...windows.map((window) => window.ahead_s)) : null;
   return (
     <dl class="figures">
       <Figure
         name="Planned until"
-        value={mark ? <Time at={mark.planned_until_at} /> : "–"}
-        hint={mark?.divided ? `${planning.shares_left} shares are with planners` : undefined}
+        value={progress ? <Time at={progress.planned_until_at} /> : "–"}
+        hint={progress?.divided ? `${planning.shares_left} shares are with planners` : undefined}
       />
       <Figure
         name="Behind"
-        value={mark ? duration(mark.lag_s) : "–"}
-        tone={mark?.lag_s ? "bad" : "good"}
-        hint={mark?.ticks_missed ? `${mark.ticks_missed} ticks are missed` : "no tick is missed"}
+        value={progress ? duration(progress.lag_s) : "–"}
+        tone={progress?.lag_s ? "bad" : "good"}
+        hint={progress?.ticks_missed ? `${progress.ticks_missed} ticks are missed` : "no tick is missed"}
       />
       <Figure name="Time to plan" value={last ? duration(last.took_s) : "–"} hint="the last window" />
       <Figure

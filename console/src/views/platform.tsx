@@ -15,7 +15,7 @@ import { counted } from "../lib/words";
 import { Ask, Input, Note, say } from "../ui/actions";
 import { Card, Figure, Head, Problem, Time, Waiting } from "../ui/parts";
 import { Blocks } from "./platform-blocks";
-import { DeadLetters } from "./platform-dead_letters";
+import { DeadLetters } from "./platform-dead-letters";
 import { Findings, PlanningCard } from "./platform-planning";
 import { TENANT_ORDERS, type Tenant, Tenants } from "./platform-tenants";
 import { Unrecorded } from "./platform-unrecorded";
