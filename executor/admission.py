@@ -27,7 +27,7 @@ WAITS_AFTER_S = 600
 class Skip:
     """The execution does not run. `reason` is a word of `states.py`, `detail` a sentence for a person.
 
-    `since`: when that pause or hold began.
+    `since`: when that pause or block began.
     """
 
     reason: str
@@ -64,7 +64,7 @@ def admit(execution: Execution, job: Job | None) -> Skip | None:
 
 
 def put_off(execution: Execution, job: Job | None, skip: Skip, now: float) -> Skip | Wait | None:
-    """The skip, or until when the attempt waits for the end of a pause or hold. None: it is due later by now.
+    """The skip, or until when the attempt waits for the end of a pause or block. None: it is due later by now.
 
     A first attempt waits if it was due before that began, as long as the job's retries may.
     """

@@ -104,7 +104,7 @@ class RunEnd:
         )
 
     def waits(self, job: Job | None, execution: Execution, detail: str) -> None:
-        """The attempt waits for other runs, or a hold, to end. Nobody is told of a pause: somebody asked for it."""
+        """The attempt waits for other runs, or a block, to end. Nobody is told of a pause: somebody asked for it."""
         if job and job.state != PAUSED and execution.due_at + WAITS_AFTER_S <= self.clock.now():
             self.failure_streak.waits(job, execution, detail)
 

@@ -21,29 +21,29 @@ from common.storage.table import Table
 from common.storage.transactions import Transaction
 from common.tenants.allowed_targets import Block
 from common.tenants.audit import AWS, Audit
-from common.tenants.rules_cache import blocks_of, held_targets
+from common.tenants.rules_cache import blocked_targets, blocks_of
 from common.tenants.tenant import Pattern
 
 
 class Blocks:
-    """The holds in the tenants table. Only the platform changes them."""
+    """The blocks in the tenants table. Only the platform changes them."""
 
     def __init__(self, table: Table, clock: Clock | None = None) -> None:
         self._table = table
         self._clock = clock or SystemClock()
 
     def all(self) -> list[Block]:
-        """The holds, the oldest first."""
-        return held_targets(self._table)
+        """The blocks, the oldest first."""
+        return blocked_targets(self._table)
 
     def block(self, pattern: object, note: object, now: float, *, by: str = AWS) -> list[Block]:
-        """Hold what the pattern covers. Again, it changes the note. Raises InvalidInput, Conflict (too many), Busy."""
+        """Block what the pattern covers. Again, it changes the note. Raises InvalidInput, Conflict (too many), Busy."""
         added = Block(read(pattern, Pattern, "pattern"), check_note(note), int(now), by)
 
         def change(blocks: list[Block]) -> list[Block]:
             kept = [block for block in blocks if block.pattern != added.pattern]
             if len(kept) == MAX_BLOCKS:
-                raise Conflict(f"there are {MAX_BLOCKS} holds, which are the most; release one first")
+                raise Conflict(f"there are {MAX_BLOCKS} blocks, which are the most; release one first")
             return [*kept, added]
 
         return self._change(change, "target.blocked", added.pattern, now, by, {"note": added.note or None})
@@ -79,4 +79,4 @@ class Blocks:
             tx.commit()
             return blocks
 
-        return retry_if_changed(attempt, "the holds", sleep=self._clock.sleep)
+        return retry_if_changed(attempt, "the blocks", sleep=self._clock.sleep)

@@ -88,13 +88,13 @@ class KnownTenants:
         return known
 
     def blocks(self, now: float) -> Sequence[Block]:
-        """The holds, at most TRUSTED_FOR_S old. If they cannot be read again, the ones before stay."""
+        """The blocks, at most TRUSTED_FOR_S old. If they cannot be read again, the ones before stay."""
         with self._holding:
             if abs(now - self._holds_at) < TRUSTED_FOR_S:
                 return self._blocks
             is_first = self._holds_at == -math.inf
-            with nullcontext() if is_first else telemetry.tolerated("the holds cannot be read"):
-                self._blocks = held_targets(self._table, consistent=False)
+            with nullcontext() if is_first else telemetry.tolerated("the blocks cannot be read"):
+                self._blocks = blocked_targets(self._table, consistent=False)
             self._holds_at = now
             return self._blocks
 
@@ -160,13 +160,13 @@ def changed_since(table: Table, at: float) -> set[str]:
     return {keys.changed_tenant(change["sk"]) for change in changes}
 
 
-def held_targets(table: Table, *, consistent: bool = True) -> list[Block]:
-    """The holds in the tenants table, the oldest first."""
+def blocked_targets(table: Table, *, consistent: bool = True) -> list[Block]:
+    """The blocks in the tenants table, the oldest first."""
     return blocks_of(table.get(keys.BLOCKS, consistent=consistent))
 
 
 def blocks_of(item: Mapping[str, Any] | None) -> list[Block]:
-    """The holds of their item; None if there is none. Raises Damaged."""
+    """The blocks of their item; None if there is none. Raises Damaged."""
     try:
         return convert((item or {}).get("blocks", []), list[Block])
     except ValidationError as error:

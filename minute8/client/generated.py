@@ -1791,7 +1791,7 @@ class PlatformOperations:
 
         Who made and revoked the platform's keys and deleted tenants, newest first.
 
-        Also holds, dead letters and executions that were sent again. Entries stay for 400 days.
+        Also blocks, dead letters and executions that were sent again. Entries stay for 400 days.
         """
         return Request(
             "GET",
@@ -1814,7 +1814,7 @@ class PlatformOperations:
 
         Who made and revoked the platform's keys and deleted tenants, newest first.
 
-        Also holds, dead letters and executions that were sent again. Entries stay for 400 days.
+        Also blocks, dead letters and executions that were sent again. Entries stay for 400 days.
         """
         return entries_of(
             path_of("operator-audit"),

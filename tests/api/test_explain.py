@@ -117,7 +117,7 @@ def test_a_held_target_is_a_reason(office: Office) -> None:
     office.alice("PUT", "/v1/jobs/minutely", job(cron="* * * * *"))
     office.operator("POST", "/v1/blocks", {"pattern": "*", "note": "outage"})
     assert status_and_reasons(office.alice, "2026-11-21T03:13:00Z") == ("to_come", ["blocked"])
-    assert "holds the job's target: outage" in why(office.alice, "2026-11-21T03:13:00Z")["text"]
+    assert "blocks the job's target: outage" in why(office.alice, "2026-11-21T03:13:00Z")["text"]
 
 
 def test_without_an_instant_the_last_fire_time_is_explained(office: Office) -> None:

@@ -30,7 +30,7 @@ def blocks_of(world: World) -> Blocks:
 
 @pytest.fixture
 def guarded(world: World) -> World:
-    """A world whose executor reads the stored rules and holds."""
+    """A world whose executor reads the stored rules and blocks."""
     known = StoredOnDemand(world.table("tenants"))
     deployment = Deployment(Config.from_env({}), **world.deployment.parts | {"rules": known})
     world.executor = Executor.of(deployment, world.executor.kinds)

@@ -153,7 +153,7 @@ class Player:
             planner.plan(self._shares.pop(0))
 
     def block(self, operation: str, pattern: str, *note: str) -> None:
-        """`hold` or `release` a target, for all tenants."""
+        """`block` or `release` a target, for all tenants."""
         from common.tenants.blocks import Blocks
 
         getattr(Blocks(self.world.table("tenants")), operation)(pattern, *note, self.world.clock.now())

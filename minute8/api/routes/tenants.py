@@ -414,7 +414,7 @@ def list_audit_of_tenant(services: Services, request: Request) -> Response:
 def list_operator_audit(services: Services, request: Request) -> Response:
     """Who made and revoked the platform's keys and deleted tenants, newest first.
 
-    Also holds, dead letters and executions that were sent again. Entries stay for 400 days.
+    Also blocks, dead letters and executions that were sent again. Entries stay for 400 days.
     """
     return audit_page(services, request, keys.OPERATORS)
 

@@ -295,7 +295,7 @@ _Pattern = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
 class NewBlock(RequestBody):
-    """Which targets to hold: a pattern as in `allowed_targets`, `*` for all."""
+    """Which targets to block: a pattern as in `allowed_targets`, `*` for all."""
 
     pattern: Annotated[
         _Pattern,
@@ -308,7 +308,7 @@ class NewBlock(RequestBody):
 
 
 class Release(RequestBody):
-    """Which hold to end."""
+    """Which block to end."""
 
     examples: ClassVar = [{"pattern": "hooks.example.com"}]
 

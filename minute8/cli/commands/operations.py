@@ -1,4 +1,4 @@
-"""Commands of the platform's operator: `planning`, `holds`, `unrecorded` and `dead-letters`."""
+"""Commands of the platform's operator: `planning`, `blocks`, `unrecorded` and `dead-letters`."""
 
 from __future__ import annotations
 
