@@ -90,7 +90,8 @@ def _text_bytes(text: str) -> int:
 
 def _wire_map(item: Mapping[str, Any], deepest: int) -> dict[str, Any]:
     wire: dict[str, Any] = {}
-    for name, value in item.items():  # most values are texts and numbers: a call for each would cost more
+    for name, value in item.items():
+        # Most values are texts and numbers: a call for each would cost more.
         kind = type(value)
         if kind is str:
             wire[name] = {"S": value}
@@ -138,10 +139,8 @@ def _wire_container(value: Any, deepest: int) -> dict[str, Any]:
 def from_wire(wire: Mapping[str, Any]) -> Item:
     """The inverse, of any item: whole numbers become int, others float; what Minute8 never writes is Foreign."""
     item: Item = {}
-    for (
-        name,
-        value,
-    ) in wire.items():  # in the order of their frequency: a tick reads tens of thousands of values
+    for name, value in wire.items():
+        # In the order of their frequency: a tick reads tens of thousands of values.
         if "S" in value:
             item[name] = value["S"]
         elif "N" in value:
