@@ -93,8 +93,8 @@ def check_progress(tables: PlanningState) -> Iterator[Finding]:
         return
     if progress.moved_back_at > now - _MOVED_BACK_S:
         yield warning(
-            f"moved back from {when(progress.moved_back_from, now)} at {when(int(progress.moved_back_at), now)}: it"
-            " was ahead, or what was planned was not in the log",
+            f"it was moved back from {when(progress.moved_back_from, now)} at {when(int(progress.moved_back_at), now)}:"
+            " it was ahead, or what was planned was not in the log",
             "what was missed is planned by the jobs' catch-up; find out who wrote or deleted items of the due table",
             page="planning-lag",
             since_at=progress.moved_back_at,

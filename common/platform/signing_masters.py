@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, json
 
@@ -47,14 +47,22 @@ class Masters(Struct, frozen=True, rename={"by_version": "masters"}):
     def __post_init__(self) -> None:
         if self.current not in self.by_version:
             raise ValueError(f"there is no master of version {self.current}")
+        for version, master in self.by_version.items():
+            if len(master) != _MASTER_BYTES:
+                raise ValueError(
+                    f"the master of version {version} has {len(master)} bytes, not {_MASTER_BYTES}"
+                )
 
     def __repr__(self) -> str:
         return f"Masters(current={self.current})"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("current", self.current)]
+
     @classmethod
     def parse(cls, text: str) -> Masters:
         """What the parameter holds. Raises ValueError."""
-        return json.decode(text, type=cls)
+        return _decoder.decode(text)
 
     def to_text(self) -> str:
         """The inverse of `parse`."""
@@ -104,6 +112,9 @@ def _derived(master: bytes, access_key_id: str) -> str:
 def is_access_key_id(text: str) -> bool:
     """Whether the text has the format of an access key id of ours."""
     return _ACCESS_KEY_ID.fullmatch(text) is not None
+
+
+_decoder = json.Decoder(Masters)
 
 
 class StoredMasters:

@@ -66,7 +66,7 @@ class ProjectedWindow(Stored, frozen=True, omit_defaults=True):
 
     tenant: str
     start: int
-    version: int = 0
+    version: int
     expires_at: int = 0
     runs: list[RunEntry] | None = None
     chunks: tuple[ChunkStart, ...] = ()
@@ -96,7 +96,7 @@ class ProjectedWindow(Stored, frozen=True, omit_defaults=True):
             return cls.from_item(item)
         except Damaged:
             start = item["sk"][:_START_DIGITS]
-            return cls("", int(start) if start.isdecimal() else 0)
+            return cls("", int(start) if start.isdecimal() else 0, 0)
 
 
 class ProjectedChunk(Stored, frozen=True):
@@ -133,7 +133,7 @@ class ProjectedRuns:
         """
         stored = None if likely_new else self._item(tenant, start)
         for _ in range(_MAX_TRIES):
-            window = ProjectedWindow.shown(stored) if stored else ProjectedWindow(tenant, start, runs=[])
+            window = ProjectedWindow.shown(stored) if stored else ProjectedWindow(tenant, start, 0, runs=[])
             self.require_readable(tenant, window)
             written: list[str] = []
             with ExitStack() as undo:  # what was written for nothing goes, whatever happens

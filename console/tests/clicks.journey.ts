@@ -134,16 +134,16 @@ describe("a journey", () => {
     await end(page);
   });
 
-  it("holds a target, in two", async () => {
+  it("blocks a target, in two", async () => {
     const page = await begin("operator");
     const journey = new Journey();
-    await journey.click(page.getByRole("button", { name: "Hold a target" }));
+    await journey.click(page.getByRole("button", { name: "Block a target" }));
     await dialog(page).getByLabel("Pattern").fill("timed.example.com");
-    await journey.click(dialog(page).getByRole("button", { name: "Hold" }));
+    await journey.click(dialog(page).getByRole("button", { name: "Block" }));
     const held = page.getByRole("table", { name: "Blocked targets" }).getByText("timed.example.com");
     await held.first().waitFor();
-    expect(journey.end("hold a target")).toBe(2);
-    await call(stage.keys.operator, "POST", "holds/release", { pattern: "timed.example.com" });
+    expect(journey.end("block a target")).toBe(2);
+    await call(stage.keys.operator, "POST", "blocks/release", { pattern: "timed.example.com" });
     await end(page);
   });
 

@@ -212,7 +212,7 @@ function actionsOf(failed: Shapes["Run"]): Action[] {
       first: (main) => main.getByText(/^\d+ muted group/),
       shows: { "/failures/groups": { groups: [{ ...group, ...times, muted: { note: "", by: "", at: PAST } }] } },
     }),
-    ...of("operator", "", ["New tenant", "Hold a target", /^Suspend/]),
+    ...of("operator", "", ["New tenant", "Block a target", /^Suspend/]),
     ...of("operator", "", ["Send all again", "Discard all"], { shows: dead_letters }),
     ...of("operator", "", [/^Send again/, /^Discard$/], {
       first: (main) => main.getByRole("button", { name: "Show" }),

@@ -1,4 +1,4 @@
-/** What people do in the views: an operator's holds, failures, the audit, the editor, many jobs and runs at once. */
+/** What people do in the views: an operator's blocks, failures, the audit, the editor, many jobs and runs at once. */
 
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 
 describe("an operator", () => {
-  it("holds a target and releases it, and reads which jobs of a tenant fail", async () => {
+  it("blocks a target and releases it, and reads which jobs of a tenant fail", async () => {
     const page = await newPage();
     await page.route("**/v1/operator-overview?*", async (route) => {
       const answer = await (await answered(route)).json();
@@ -30,13 +30,13 @@ describe("an operator", () => {
     const tenants = page.getByRole("table", { name: "Tenants" });
     await tenants.getByText("invoices").waitFor();
     await tenants.getByText("and 4 more").waitFor();
-    await page.getByRole("button", { name: "Hold a target" }).click();
-    await dialog(page).getByLabel("Pattern").fill("hold.example.com");
+    await page.getByRole("button", { name: "Block a target" }).click();
+    await dialog(page).getByLabel("Pattern").fill("block.example.com");
     await dialog(page).getByLabel("Note").fill("it answers too slowly");
-    await dialog(page).getByRole("button", { name: "Hold" }).click();
+    await dialog(page).getByRole("button", { name: "Block" }).click();
     const held = page.getByRole("table", { name: "Blocked targets" });
     await held.getByText("it answers too slowly").waitFor();
-    await held.getByRole("button", { name: "Release hold.example.com" }).click();
+    await held.getByRole("button", { name: "Release block.example.com" }).click();
     await dialog(page).getByRole("button", { name: "Release" }).click();
     await page.getByText("No target is blocked").waitFor();
     await end(page);

@@ -1854,7 +1854,7 @@ class PlatformOperations:
         """Up to when all is planned, how the last windows went, what is set aside, and findings.
 
         Also alarms that ring, and what the doctor's checks find that read only what ticks wrote down. It
-        reads the mark, its shares, the windows and what is set aside.
+        reads the progress, its shares, the windows and what is set aside.
         """
         return Request("GET", path_of("operator-planning"), query=fields_of(windows=windows))
 

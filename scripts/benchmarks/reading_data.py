@@ -230,7 +230,7 @@ def _window(start: int, runs: int, rng: random.Random) -> ProjectedWindow:
     failed = sum(rng.random() < _FAILED for _ in range(runs))
     late = {0.02: runs - failed, **({2.0: failed} if failed else {})}
     statuses = {"succeeded": runs - failed, **({"failed": failed} if failed else {})}
-    return ProjectedWindow("", start, totals_of_chunks=RunTotals(statuses, {}, late))
+    return ProjectedWindow("", start, 0, totals_of_chunks=RunTotals(statuses, {}, late))
 
 
 def _directory(tables: ReadTables, jobs: int) -> None:

@@ -161,7 +161,7 @@ def hostile(desk: Desk, tmp_path: Path) -> Desk:
     world, office = desk.office.world, desk.office
     refusal = Outcome(ok=False, permanent=True, error_type="E", error=HOSTILE, log_tail=HOSTILE)
     world.target.answer = lambda event: Outcome(ok=True) if "callback" in event["minute8"] else refusal
-    for name, schedule in (("report", "*/5 * * * *"), ("blocked", "0 2 * * *")):
+    for name, schedule in (("report", "*/5 * * * *"), ("held", "0 2 * * *")):
         body = job(cron=schedule, timezone="Europe/Paris", name=HOSTILE, payload={"p": HOSTILE})
         assert office.alice("PUT", f"/v1/jobs/{name}", body).status == 201
     assert office.alice("POST", "/v1/jobs/held/pause", {"note": HOSTILE}).status == 200
@@ -282,7 +282,7 @@ def test_no_command_prints_what_a_terminal_obeys(
 
 
 def test_json_and_exports_say_exactly_what_was_written(hostile: Desk) -> None:
-    assert hostile("jobs", "show", "blocked", "--json").json["name"] == HOSTILE
+    assert hostile("jobs", "show", "held", "--json").json["name"] == HOSTILE
     assert {json.loads(line)["name"] for line in hostile("export").out.splitlines()} == {HOSTILE}
 
 

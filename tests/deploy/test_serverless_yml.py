@@ -13,7 +13,7 @@ from common.storage import keys
 from common.version import VERSION
 from minute8.cli.doctor import inventory
 from scripts import parameters
-from scripts.deployment_plan import blocks, with_values
+from scripts.deployment_plan import holds, with_values
 from scripts.embedded import Embedded
 from scripts.embedded.deployment import client
 from scripts.package_for_aws import package
@@ -262,7 +262,7 @@ def test_the_package_for_aws_keeps_production_data(tmp_path: Path) -> None:
         "AWS::Lambda::Version": len(FUNCTIONS),
         "AWS::KMS::Key": 1,
     }
-    assert blocks(with_values(template, {}), "KeepsInstants")
+    assert holds(with_values(template, {}), "KeepsInstants")
     kept_instants = json.dumps({"PointInTimeRecoveryEnabled": {"Fn::If": ["KeepsInstants", True, False]}})
     assert json.dumps(template).count(kept_instants) == 5
     # Otherwise the tables of a failed first deployment would stay. scripts/deploy.py protects them after a success.

@@ -31,7 +31,7 @@ def test_it_answers_first_and_ends_well(run: Any) -> None:
     first, _, *lines = result.stdout.splitlines()
     assert first == "minute8-test in us-east-1, account 123456789012: 1 not checked, 50 ok"
     assert lines[0].split()[:4] == ["not", "checked", "last", "hour"]
-    assert any(line.startswith("ok           mark") and "(in 10 min)" in line for line in lines)
+    assert any(line.startswith("ok           planned until") and "(in 10 min)" in line for line in lines)
 
 
 def test_failures_come_first_with_their_remedies(run: Any, patient: Patient) -> None:

@@ -88,7 +88,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 @pytest.fixture
 def stage(kind: Kind) -> Iterator[Stage]:
     with staged("2026-11-21T03:12:00Z") as stage:
-        stage.world.index.ensure_mark(stage.world.clock.now())
+        stage.world.index.ensure_progress(stage.world.clock.now())
         kind.store(stage.world)
         stage.save()
         yield stage

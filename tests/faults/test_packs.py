@@ -276,7 +276,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_is_throttled_after_its_cl
     in_a_pack(world, names)
     is_over = threading.Event()
     world.target.answer = lambda event: Outcome(ok=event["minute8"]["job_id"] == "quick" or is_over.wait(60))
-    give_back = batch.give_back
+    give_back = batch._give_back
 
     def ending(*arguments: Any) -> None:
         give_back(*arguments)
@@ -286,7 +286,7 @@ def test_what_finds_no_thread_in_time_goes_on_alone_or_is_throttled_after_its_cl
         monkeypatch.setattr(threads, "call_threads", lambda: two)
         monkeypatch.setattr(threads, "MAX_EVENT_WAIT_S", 0.1)
         monkeypatch.setattr(threads, "MAX_THREAD_WAIT_S", 0.2)
-        monkeypatch.setattr(batch, "give_back", ending)
+        monkeypatch.setattr(batch, "_give_back", ending)
         pack = world.sqs.receive()
         assert pack
         reports, failed = execute_batch(world.executor, [pack], replace(world.redelivery, slow_after_s=0.1))

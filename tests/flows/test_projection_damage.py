@@ -105,6 +105,7 @@ def repaired(world: World) -> set[str]:
     [
         ("runs", 7),
         ("version", "text"),
+        ("version", None),
         ("expires_at", []),
         ("chunks", 7),
         ("a chunk", "text"),

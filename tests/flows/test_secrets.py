@@ -66,7 +66,7 @@ def test_an_error_that_repeats_the_value_is_recorded_without_it(secret: World) -
     payloads(
         secret, lambda value: Outcome(ok=False, permanent=True, error_type=value, error=f"bad token {value}")
     )
-    queue = "arn:aws:sqs:us-east-1:123456789012:dead letters"
+    queue = "arn:aws:sqs:us-east-1:123456789012:letters"
     secret.registry.create(*KEY, job(at=DUE, payload="secret://token", dead_letter=queue))
     secret.run_until("2026-11-21T03:20:00Z")
     (run,) = secret.run_items(*KEY)
@@ -129,12 +129,12 @@ def test_a_secret_that_kms_does_not_decrypt_costs_no_attempt(secret: World) -> N
 def test_a_deployment_that_keeps_no_secrets_any_more_says_so(secret: World) -> None:
     seen = payloads(secret)
     secret.registry.create(*KEY, job(at=DUE, payload="secret://token"))
-    known = secret.executor.secrets
-    object.__setattr__(secret.executor, "secrets", JobSecrets(None, secret.clock))
+    known = secret.executor.calls.secrets
+    object.__setattr__(secret.executor.calls, "secrets", JobSecrets(None, secret.clock))
     secret.run_until("2026-11-21T03:30:00Z")
     (run,) = secret.run_items(*KEY)
     assert (run["status"], run["attempts"][0]["error_type"], seen) == ("failed", "SecretsOff", [])
-    object.__setattr__(secret.executor, "secrets", known)
+    object.__setattr__(secret.executor.calls, "secrets", known)
     secret.manual.retry("alice", "alice:job:20261121T031500Z")
     secret.run_until("2026-11-21T03:40:00Z")
     assert (secret.statuses(*KEY), seen) == (["succeeded"], [VALUE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from common.planning.due_index import PlanningProgress
-from executor import pipeline
+from executor import due_jobs
 from scheduler.due import EntryPlanner
 from scheduler.planner import WindowPlanner
 from scheduler.summary import TickSummary
@@ -54,7 +54,7 @@ def test_the_judge_finds_a_tick_that_forgets(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_judge_finds_an_executor_that_admits_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "admit", lambda *arguments: None)
+    monkeypatch.setattr(due_jobs, "admit", lambda *arguments: None)
     assert any("called and not due" in problem for problem in _played())
 
 

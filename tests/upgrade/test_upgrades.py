@@ -224,7 +224,7 @@ def test_a_group_set_aside_by_one_version_is_repaired_by_the_other(switch: Switc
     }
 
 
-def test_a_held_target_stays_held_and_is_released_by_the_other_version(
+def test_a_blocked_target_stays_blocked_and_is_released_by_the_other_version(
     switch: Switch, present: Version
 ) -> None:
     blocked = every("* * * * *")
@@ -241,9 +241,11 @@ def test_a_held_target_stays_held_and_is_released_by_the_other_version(
     ]
     end = played(switch.after, [*released, *THE_END], played(switch.before, broken))
     assert outcome(end) == of_the_present(present, [*broken, *released])
-    statuses = {key: status for key, status in records(end).items() if key.startswith("alice#held#")}
-    assert {statuses[f"alice#held#20261121T03{minute}00Z"] for minute in (30, 33, 36)} == {"skippedheld"}
-    assert statuses["alice#held#20261121T034000Z"] == "succeeded"
+    statuses = {key: status for key, status in records(end).items() if key.startswith("alice#blocked#")}
+    assert {statuses[f"alice#blocked#20261121T03{minute}00Z"] for minute in (30, 33, 36)} == {
+        "skippedblocked"
+    }
+    assert statuses["alice#blocked#20261121T034000Z"] == "succeeded"
 
 
 def test_a_tenant_that_is_half_removed_is_removed(switch: Switch) -> None:

@@ -132,8 +132,8 @@ def check_tenant(services: Services, request: Request, body: TenantPatch) -> Res
 def planning_of_platform(services: Services, request: Request) -> Response:
     """Up to when all is planned, how the last windows went, what is set aside, and findings.
 
-    Also alarms that ring, and what the doctor's checks find that read only what ticks wrote down. It reads the
-    mark, its shares, the windows and what is set aside.
+    Also alarms that ring, and what the doctor's checks find that read only what ticks wrote down. It reads
+    the progress, its shares, the windows and what is set aside.
     """
     windows = request.number("windows", _WINDOWS, _MAX_WINDOWS)
     state, runbook = services.planning, services.settings.runbook_url
@@ -143,7 +143,7 @@ def planning_of_platform(services: Services, request: Request) -> Response:
     set_aside += islice(quarantine.bad_entries(), _MAX_SET_ASIDE - len(set_aside))
     return Response(
         {
-            "progress": _mark_view(progress, request.now) if progress else None,
+            "progress": _progress_view(progress, request.now) if progress else None,
             "shares_left": len(state.shares().unconfirmed(progress))
             if progress and progress.is_divided
             else 0,
@@ -170,7 +170,7 @@ def _alarms(services: Services, now: float) -> list[Finding]:
     return [replace(finding, check="alarms") for finding in ringing]
 
 
-def _mark_view(progress: PlanningProgress, now: float) -> dict[str, Any]:
+def _progress_view(progress: PlanningProgress, now: float) -> dict[str, Any]:
     return {
         "planned_until_at": rfc3339(progress.planned_until),
         "planning_until_at": rfc3339(progress.planning_until),

@@ -265,7 +265,7 @@ def list_dead_letters(
                 return
             console().print(
                 output.table(
-                    ("QUEUE", "LETTERS"), [(count["queue"], count["dead_letters"]) for count in counts]
+                    ("QUEUE", "DEAD LETTERS"), [(count["queue"], count["dead_letters"]) for count in counts]
                 )
             )
             return
