@@ -12,18 +12,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from common.history.runs_by_time import MAX_READ_RECORDS, retries_in
 from common.jobs.corrupt import readable
 from common.jobs.muted_groups import GroupKey, Muted
 from common.limits import MAX_RETRIES
 from common.projection.totals import HOUR_S
-from common.runs.run import REQUIRED, Run, read_runs, readable_runs
+from common.runs.run import REQUIRED, Run, read_runs, readable_runs, retries_in
 from common.storage import keys
 from common.storage.bounded import FailurePosition, Page, bounded
 from common.storage.table import Query, Table
 from common.storage.unreadable import Unreadable
 
 _PAGE: Final = 200
+# Records that a request for a list of runs looks at.
+MAX_READ_RECORDS: Final = 2_000
 # Errors of one cause differ in ids, addresses, times and numbers.
 _DIFFERS: Final = re.compile(
     r"0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b|\d+",

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from common.history.failed_runs import MAX_READ_RECORDS
 from common.history.job_directory import JobDirectory, ListedJob, has_tag
 from common.history.live_runs import LiveReader, LiveRecords, LiveRuns
-from common.limits import MAX_ATTEMPTS_KEPT, MAX_RETRIES
+from common.limits import MAX_RETRIES
 from common.planning.execution import trigger_of
 from common.projection.entry import OPEN, RunKey, fire_time
 from common.projection.state import ProjectionState, ProjectionStates
 from common.projection.totals import Summary
 from common.projection.windows import ProjectedRuns
-from common.runs.run import REQUIRED, Run, read_runs
+from common.runs.run import REQUIRED, Run, read_runs, retries_in
 from common.runs.states import FAILED
 from common.storage import keys
 from common.storage.bounded import Instant, Page, RunPosition, bounded
@@ -30,8 +31,7 @@ from common.storage.unreadable import Unreadable
 from common.timing.instants import DAY_S, compact_time
 from common.timing.windows import WINDOW_S, window_start
 
-# Records that a request for a list, and one for a summary, looks at.
-MAX_READ_RECORDS: Final = 2_000
+# Records that a request for a summary looks at.
 MAX_SUMMARISED: Final = 10_000
 _RECORDS_IN_QUERY: Final = 200
 _SUMMARISED: Final = (*REQUIRED, "reason", "skipped_count", "lateness_s", "duration_s")
@@ -54,11 +54,6 @@ class RunFilter:
         if isinstance(run, Unreadable):
             return True
         return self.status in ("", run.status) and self.trigger in ("", run.trigger)
-
-
-def retries_in(run: Run) -> int:
-    """An upper bound of the run's attempts after the first. The run itself may come without attempts."""
-    return max(0, min(run.attempt, MAX_ATTEMPTS_KEPT) - 1)
 
 
 class RunLists:

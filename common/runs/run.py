@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from common.limits import MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
+from common.limits import MAX_ATTEMPTS_KEPT, MAX_CALL_S, MAX_CALLBACK_TIMEOUT_S, MAX_DURABLE_S
 from common.planning.execution import Execution, execution_id, parse_execution_id
 from common.runs.outcome import Outcome
 from common.runs.states import DISPATCHED, QUEUED, RETRYING, RUNNING, SKIPPED
@@ -162,6 +162,11 @@ class Report(Struct, frozen=True, omit_defaults=True):
             log_tail=self.log_tail,
             retry_after_s=self.retry_after_s,
         )
+
+
+def retries_in(run: Run) -> int:
+    """An upper bound of the run's attempts after the first. The run itself may come without attempts."""
+    return max(0, min(run.attempt, MAX_ATTEMPTS_KEPT) - 1)
 
 
 def read_runs(items: Iterable[Mapping[str, Any]]) -> Iterator[Run | Unreadable]:

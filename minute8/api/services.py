@@ -13,8 +13,9 @@ from common.deployment import Deployment, Part
 from common.errors import Forbidden, Unauthenticated
 from common.history.expected_runs import ExpectedRuns
 from common.history.failed_runs import FailedRuns
-from common.history.health import JobHealth, ListedHealth, TenantHealth
+from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
+from common.history.listed_health import ListedHealth, TenantHealth
 from common.history.projected_summary import ProjectedSummaries
 from common.history.runs_by_time import RunLists, RunsByTime
 from common.jobs.ledger import require_active

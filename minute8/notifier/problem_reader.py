@@ -19,7 +19,6 @@ from msgspec.structs import replace
 from common.history.expected import AsOf
 from common.history.failed_runs import error_of, muted_runs
 from common.history.health import HEALTH_ATTRIBUTES, JobHealth
-from common.history.runs_by_time import retries_in
 from common.jobs import not_running
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.jobs.corrupt import readable
@@ -43,7 +42,7 @@ from common.notices.subscription import (
 from common.planning.due_index import DueIndex
 from common.planning.execution import SCHEDULE
 from common.runs import states
-from common.runs.run import REQUIRED, Run, readable_runs
+from common.runs.run import REQUIRED, Run, readable_runs, retries_in
 from common.runs.states import RETRYING, RUNNING, SKIPPED, SUCCEEDED
 from common.storage import keys
 from common.storage.table import Query, Table

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from common.history import health
+from common.history import listed_health
 from common.jobs.not_running import NotRunning
 from common.platform import tenants as platform_tenants
 from common.projection.entry import RunEntry
@@ -181,7 +181,7 @@ def test_counts_lateness_failing_and_overdue_of_one_tenant(
         "complete": True,
     }
     assert "secret" not in answer.text and ARN not in answer.text
-    monkeypatch.setattr(health, "MAX_JOBS", 2)
+    monkeypatch.setattr(listed_health, "MAX_JOBS", 2)
     counts = office.operator("GET", "/v1/tenants/alice/health").json["job_counts"]
     # Only whether they are overdue is read job by job.
     names = ("read", "complete", "active", "paused", "failing")

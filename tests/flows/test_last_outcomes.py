@@ -11,8 +11,9 @@ import pytest
 
 from common.errors import Busy
 from common.history.expected import AsOf
-from common.history.health import JobHealth, ListedHealth
+from common.history.health import JobHealth
 from common.history.job_directory import JobDirectory
+from common.history.listed_health import ListedHealth
 from common.history.runs_by_time import RunsByTime
 from common.jobs.calendars import Calendars, RememberedCalendars
 from common.projection import outcomes
