@@ -30,9 +30,9 @@ from common.storage.wire import from_wire, item_to_wire
 HERE: Final = Path(__file__).parent
 CASES: Final = [json.loads(line) for line in (HERE / "entities.jsonl").read_text().splitlines()]
 FROZEN: Final = (
-    "This form is frozen since 1.0: deployments have such items. Do not change the line. A field may be added with a "
-    "default, with a line that has it. What an older version would misread needs a version, and two releases: "
-    "docs/upgrading.md, Formats."
+    "This form is frozen since 1.0: deployments have such items. Do not change what stands in tests/golden. "
+    "A field may be added with a default, with a line that has it. What an older version would misread needs a "
+    "version, and two releases: docs/upgrading.md, Formats."
 )
 # Rows without a golden item: their items are written attribute by attribute, or are made anew by the next write. A new
 # kind of row is not added here, but gets an item.
