@@ -123,7 +123,7 @@ remove: install ## Remove STAGE=… from your AWS account
 chaos: install-tests ## Break an embedded AWS at random for MINUTES=10: each fault is noticed, and repaired by the runbook
 	@$(RUN) -m tests.chaos --faults --strict --seconds $$(( $(or $(MINUTES),10) * 60 )) --jobs 60 --every 60 $(ARGS)
 
-verify: install ## Try everything on a new stage in your AWS account, report, and remove it: STAGE=…
+verify: $(if $(findstring --embedded,$(ARGS)),install-tests,install) ## Try everything on a new stage in your AWS account, report, and remove it: STAGE=…
 	@[[ "$(origin STAGE)" != file ]] || { echo "make verify needs the name of a stage: make verify STAGE=…" >&2; exit 2; }
 	@$(RUN) -m scripts.verify --stage "$(STAGE)" $(ARGS)
 
