@@ -34,7 +34,7 @@ from common.jobs.spec import PAYLOAD_PATCH
 from common.limits import TURN_S
 from common.planning.execution import Execution, traceparent
 from common.runs.claims import Claim
-from common.runs.outcome import Outcome, not_called
+from common.runs.outcome import Outcome, unless_minute8_fails
 from common.runs.states import DISPATCHED, RUNNING
 from common.storage import outgoing
 from common.storage.outgoing import Steps
@@ -182,7 +182,7 @@ class Payloads:
             return text
         from common.jobs.placeholders import patched_text  # few jobs have a patch
 
-        # One for all executions of its fire times: of a large payload it takes tens of milliseconds.
+        # All executions of its fire times share the patched text: making it can take tens of milliseconds.
         key = (job.tenant, job.job_id, payload.sha256, json.dumps(patch))
         return self._kept.get(key, job.tenant, lambda: patched_text(text, patch))
 
@@ -304,9 +304,8 @@ class Calls:
                     prepared = self._prepared(attempt, turn) if turn else NO_TURN
             else:
                 prepared = self._prepared(attempt, None)
-            if (
-                self.clock.now() >= claimed.claim.lease_until
-            ):  # another executor may have taken the attempt over
+            # After the lease, another executor may have taken the attempt over.
+            if self.clock.now() >= claimed.claim.lease_until:
                 prepared = LEASE_OVER
             if isinstance(prepared, Outcome):
                 return Called(claimed, prepared, began_at)
@@ -326,11 +325,10 @@ class Calls:
     def _prepared(self, attempt: Admitted, turn: Turn | None) -> Prepared | Outcome:
         """What to call, what to send, and what takes its secrets out of the outcome; or why there is no call."""
         job, execution = attempt.job, attempt.claim.execution
-        try:
-            payload = self.payload_of(job)
-        except Exception as error:  # noqa: BLE001  whatever it is, nothing was called
-            telemetry.logger().warning("payload not read", error=shown(str(error)), **execution.log_fields)
-            return not_called("PayloadNotRead", shown(str(error)))
+        payload = unless_minute8_fails(lambda: self.payload_of(job), "PayloadNotRead")
+        if isinstance(payload, Outcome):
+            telemetry.logger().warning("payload not read", error=payload.error, **execution.log_fields)
+            return payload
         try:
             sent = event(job, payload, execution, attempt.claim, self.formats)
             if not job.secrets or turn is None:

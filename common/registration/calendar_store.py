@@ -1,4 +1,4 @@
-"""A tenant's calendars: what a client may write as one, and how they are stored and deleted.
+"""A tenant's calendars: what a client may write, and how it is stored and deleted.
 
 When a change of a calendar takes effect:
 - An added date stops every execution that has not started yet. Later windows are planned without it. The executor
